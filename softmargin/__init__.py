@@ -1,0 +1,1 @@
+from softmargin.problem import *

@@ -1,0 +1,71 @@
+"""Arrays and a description in one file: how models and checkpoints are kept.
+
+A NumPy ``.npz`` without pickled objects: nothing in it can run code, every array carries a checksum, and NumPy alone
+reads it. The description is JSON in the array ``about``. Files are written beside their place and moved there when they
+are whole, so that a crash or a full disk leaves the old file as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A stream whose contents take the place of `path` when the block ends well, and vanish when it does not."""
+    path = Path(path)
+    try:
+        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise OSError(f"{path} cannot be written: {error.strerror or error}; choose a folder that exists and is writable") from error
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(beside, 0o666 & ~mask)
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+
+
+def write(path: str | os.PathLike[str], kind: str, schema: int, about: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Write a file of the given kind and schema version."""
+    text = json.dumps({"kind": kind, "schema": schema, **about})
+    with replacing(path) as stream:
+        np.savez(stream, about=np.array(text), **arrays)
+
+
+def read(path: str | os.PathLike[str], kind: str, schema: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The description and the arrays of a file, refused unless it is whole and of the given kind and schema."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about = json.loads(str(arrays.pop("about")))
+        found = about.pop("kind"), about.pop("schema")
+    except FileNotFoundError:
+        raise
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path} is not a softmargin {kind}, or it is damaged ({error}); the file was left as it is") from error
+    if found[0] != kind:
+        raise ValueError(f"{path} is a softmargin {found[0]}, not a {kind}; the file was left as it is")
+    if found[1] != schema:
+        raise ValueError(
+            f"{path} has version {found[1]} of the {kind} format and this softmargin reads version {schema}: "
+            "use the release that wrote it; the file was left as it is"
+        )
+    return about, arrays

@@ -1,0 +1,101 @@
+"""How far a model is from the best one: a proven bound, recomputed in float64 from the problem and the model alone.
+
+Any model bounds the optimum from above, any feasible dual point from below, so good ones may be chosen freely: the best
+bias for the given weights, the dual point moved into its box and balanced. No solver shares this code, and nothing that
+a solver says about its own progress enters.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softmargin.problem import Iterate, Model, Problem, Work
+
+
+class Certificate(NamedTuple):
+    """A proven interval: the optimum of the problem is at least `dual`, the model's objective is `primal`."""
+
+    primal: float
+    dual: float
+    work: Work = Work()
+
+    @property
+    def gap(self) -> float:
+        """The objective is at most so much above the optimum."""
+        return max(self.primal - self.dual, 0.0)
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a fraction of the dual objective."""
+        return 0.0 if self.gap == 0.0 else self.gap / self.dual if self.dual > 0.0 else np.inf
+
+    def __str__(self) -> str:
+        return f"objective {self.primal:.7g}, at most {self.relative_gap:.1e} (relative) above the optimum"
+
+
+class Certified(NamedTuple):
+    """A certificate with the model and the dual point that prove it."""
+
+    certificate: Certificate
+    model: Model
+    a: Any
+
+
+BIAS_ACCURACY = 1e-8  # how far the objective may stay above its best over the bias, in units of Σ c
+
+
+def prove(problem: Problem, iterate: Iterate) -> Certified:
+    """The certificate of an iterate, with the model and the dual point behind it."""
+    model = iterate.model
+    z = problem.scores(Model(model.w))
+    if problem.bias == "free":
+        model = Model(model.w, best_bias(problem, z, model.b))
+    z = z + model.b if model.b else z
+    primal = problem.primal(model, z)
+    a, dual = np.zeros(problem.n), 0.0  # always feasible, and all that is known without a candidate
+    if iterate.a is not None:
+        candidate = feasible(problem, iterate.a)
+        value = problem.dual(candidate)
+        a, dual = (candidate, value) if value > 0.0 else (a, dual)
+    if primal - dual < -1e-7 * (abs(primal) + abs(dual)):
+        raise ArithmeticError(
+            f"the primal objective {primal!r} is below the dual one {dual!r}: "
+            "the data hold values so different in size that float64 sums cannot certify them; scale the features"
+        )
+    return Certified(Certificate(primal, dual, iterate.work), model, a)
+
+
+def feasible(problem: Problem, a: Any) -> Any:
+    """The dual point moved into its box, and balanced by scaling the heavier side down where the bias is free."""
+    a = problem.loss.nearest(problem.y, np.asarray(a, np.float64), problem.c)
+    if problem.bias == "free":
+        up, down = float(a[a > 0.0].sum()), -float(a[a < 0.0].sum())
+        a = a * np.where(a > 0.0, min(1.0, down / up) if up else 1.0, min(1.0, up / down) if down else 1.0)
+    return a
+
+
+def best_bias(problem: Problem, z: Any, guess: float) -> float:
+    """The bias that is best for the scores z without it: where the slope, which never falls, changes its sign."""
+
+    def slope(b: float) -> float:
+        return float(problem.c @ problem.loss.slope(problem.y, z + b))
+
+    total, here = float(problem.c.sum()), slope(guess)
+    if here == 0.0:
+        return guess
+    reach = -np.sign(here) * 1e-3
+    low, high, at_high = guess, guess + reach, slope(guess + reach)
+    while at_high * here > 0.0:
+        low, high, reach, here = high, high + 4.0 * reach, 4.0 * reach, at_high
+        at_high = slope(high)
+    while abs(here) * abs(high - low) > BIAS_ACCURACY * total:
+        middle = 0.5 * (low + high)
+        at_middle = slope(middle)
+        if at_middle * here > 0.0:
+            low, here = middle, at_middle
+        else:
+            high = middle
+    return low
+

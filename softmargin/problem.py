@@ -1,0 +1,139 @@
+"""The problem, stated once; every solver, certificate and estimator reads it from here.
+
+Penalised:  ``min over w, b of  ½‖w‖² + Σ cᵢ ℓ(yᵢ, ⟨w, xᵢ⟩ + b)``  with  ``cᵢ = C · weightᵢ > 0``.
+
+The bias b is none (zero), free, or penalised: then it is the weight of an extra feature of size ρ (`bias_scale`), which
+adds ``b² / (2ρ²)``. Dual:  ``max Σ gain(yᵢ, aᵢ, cᵢ) − ½‖Σ aᵢxᵢ‖²``  (``− ½ρ²(Σaᵢ)²`` when b is penalised,
+``Σaᵢ = 0`` when it is free). Papers that write ``λ/2‖w‖² + (1/n)Σ ℓ`` mean ``C = 1 / (λn)``: `Problem.from_lambda`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from softmargin import validate
+from softmargin.losses import EpsilonInsensitive, Hinge, Loss
+from softmargin.rows import Rows, as_rows, matvec, rmatvec, take
+
+Bias = Literal["none", "free", "penalised"]
+
+
+class Model(NamedTuple):
+    """A linear model: its scores are ``⟨w, x⟩ + b``."""
+
+    w: Any
+    b: float = 0.0
+
+
+class Work(NamedTuple):
+    """What a run cost, in the units of the papers."""
+
+    passes: float = 0.0  # visits of rows, in units of all rows
+    feature_accesses: int = 0
+    kernel_evaluations: int = 0  # asked for by the algorithm
+    kernel_computed: int = 0  # really computed, after caching
+
+    def plus(self, other: Work, share: float = 1.0) -> Work:
+        """Both together; `share` is for work on a problem that has only so much of the rows."""
+        return Work(self.passes + share * other.passes, *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
+
+
+class Iterate(NamedTuple):
+    """Where a solver stands: a model, a candidate for the dual, and its own unproven idea of the relative gap."""
+
+    model: Model
+    a: Any = None
+    work: Work = Work()
+    gap: float = np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A penalised training problem; see the module's docstring.
+
+    Make one with `Problem.of`:
+
+    >>> from softmargin import Problem, solve
+    >>> problem = Problem.of([[0.0], [1.0], [3.0]], [-1, -1, 1], C=10.0)
+    >>> solution = solve(problem)
+    >>> solution.certificate.relative_gap < 1e-3
+    True
+    """
+
+    rows: Rows
+    y: Any
+    c: Any
+    n_features: int
+    loss: Loss = Hinge()
+    bias: Bias = "free"
+    bias_scale: float = 1.0
+    n_jobs: int = 1  # threads that products with the rows may use
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        C: float = 1.0,
+        sample_weight: Any = None,
+        loss: Loss | None = None,
+        bias: Bias = "free",
+        bias_scale: float = 1.0,
+        n_jobs: int | None = None,
+    ) -> Problem:
+        """A problem from data; labels are −1 and +1, or numbers for the ε-insensitive loss."""
+        loss = Hinge() if loss is None else loss
+        X, y = validate.matrix(X, y, y_numeric=True)
+        y = y.astype(np.float64) if isinstance(loss, EpsilonInsensitive) else validate.labels(y)
+        c, kept = validate.weights(C, sample_weight, X)
+        validate.positive("bias_scale", bias_scale, "it is the size of the feature that carries a penalised bias")
+        problem = cls(as_rows(X), y, c, X.shape[1], loss, bias, bias_scale, validate.jobs(n_jobs))
+        return problem if kept is None else problem.only(kept)
+
+    @classmethod
+    def from_lambda(cls, X: Any, y: Any, *, lam: float, **options: Any) -> Problem:
+        """The problem of papers that write ``λ/2‖w‖² + (1/n) Σ ℓ``: the same minimiser, objectives divided by λ."""
+        return cls.of(X, y, C=1.0 / (lam * len(y)), **options)
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.y)
+
+    @property
+    def rho2(self) -> float:
+        """The squared size of the bias feature, zero unless the bias is penalised."""
+        return self.bias_scale**2 if self.bias == "penalised" else 0.0
+
+    def only(self, rows: Any) -> Problem:
+        """The problem on some of the rows."""
+        return replace(self, rows=take(self.rows, rows), y=self.y[rows], c=self.c[rows])
+
+    def scores(self, model: Model) -> Any:
+        """``⟨w, x⟩ + b`` of every row."""
+        z = matvec(self.rows, model.w, self.n_jobs)
+        return z + model.b if model.b else z
+
+    def image(self, a: Any) -> Any:
+        """``Σ a x``, the weights that a dual point stands for."""
+        return rmatvec(self.rows, a, self.n_features, self.n_jobs)
+
+    def primal(self, model: Model, z: Any = None) -> float:
+        """The primal objective of a model (whose scores are z, where they are known)."""
+        z = self.scores(model) if z is None else z
+        penalty = model.w @ model.w + (model.b**2 / self.rho2 if self.rho2 else 0.0)
+        return float(0.5 * penalty + self.c @ self.loss.value(self.y, z))
+
+    def dual(self, a: Any) -> float:
+        """The dual objective of a, −inf where a is not feasible."""
+        inside = np.array_equal(self.loss.nearest(self.y, a, self.c), a)
+        balanced = self.bias != "free" or abs(a.sum()) <= 1e-9 * np.abs(a).sum()
+        return self.dual_at(a, self.image(a)) if inside and balanced else -np.inf
+
+    def dual_at(self, a: Any, w: Any) -> float:
+        """The dual objective of a feasible a whose image is w."""
+        return float(self.loss.gain(self.y, a, self.c).sum() - 0.5 * (w @ w + self.rho2 * a.sum() ** 2))

@@ -1,0 +1,35 @@
+"""The table of solvers, what every one of them promises, and the rule behind ``solver="auto"``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from softmargin.problem import Problem
+from softmargin.solvers.linear.auto import Auto
+from softmargin.solvers.linear.dual_descent import DualDescent
+from softmargin.solvers.linear.newton import Newton
+from softmargin.solvers.support import Solver, Support
+
+__all__ = ["SOLVERS", "Solver", "Support", "resolve"]
+
+SOLVERS: dict[str, type[Solver]] = {
+    "auto": Auto,
+    "dual_descent": DualDescent,
+    "newton": Newton,
+}
+
+
+def resolve(solver: Solver | str, problem: Problem, **options: Any) -> Solver:
+    """The solver that is meant, if it can solve the problem; `options` are for one that is named."""
+    if isinstance(solver, str):
+        if solver not in SOLVERS:
+            raise ValueError(f"solver={solver!r} is not known: choose one of {', '.join(SOLVERS)}")
+        solver = SOLVERS[solver](**options)
+    if not isinstance(solver, tuple(SOLVERS.values())):
+        raise TypeError(f"solver={solver!r} is neither a name nor a solver: choose one of {', '.join(SOLVERS)}")
+    name, supports = type(solver).__name__, solver.supports
+    if not isinstance(problem.loss, supports.losses):
+        raise ValueError(f"{name} cannot train with {type(problem.loss).__name__}: choose another solver or loss")
+    if problem.bias not in supports.biases:
+        raise ValueError(f"{name} cannot train with bias {problem.bias!r}: choose another solver")
+    return solver

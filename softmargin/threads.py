@@ -1,0 +1,63 @@
+"""Threads: shares of rows for compiled loops, which release the GIL, and one thread for BLAS while they run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+
+def share(task: Callable[[Any, Any, int], Any], n: int, n_jobs: int) -> None:
+    """Call ``task(first, last, k)`` on `n_jobs` equal shares of n rows, in threads (Numba kernels release the GIL)."""
+    edges = [np.uint64(n * k // n_jobs) for k in range(n_jobs + 1)]
+    others = [pool().submit(task, edges[k], edges[k + 1], k) for k in range(1, n_jobs)]
+    task(edges[0], edges[1], 0)
+    for other in others:
+        other.result()
+
+
+def pool() -> ThreadPoolExecutor:
+    """The process's worker threads (a forked child gets its own)."""
+    return _pool(os.getpid())
+
+
+@cache
+def _pool(_pid: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="softmargin")
+
+
+class _SingleBlas:
+    """BLAS keeps to one thread as long as anybody in the process asks for it: on small matrices its own threads cost
+    several times what they save, and they fight with ours for the processors."""
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._limit = threading.Lock(), 0, contextlib.ExitStack()
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            if self._users == 0:
+                self._limit.enter_context(_controller().limit(limits=1, user_api="blas"))
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._limit.close()
+
+
+single_blas = _SingleBlas()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
