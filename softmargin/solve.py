@@ -7,13 +7,11 @@ points of every run: the result does not depend on how fast the machine is.
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import os
-import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,7 +23,7 @@ from softmargin.history import Callback, History, Record
 from softmargin.problem import Iterate, Model, Problem
 from softmargin.progress import Watcher
 from softmargin.solvers import Solver, resolve
-from softmargin.threads import single_blas
+from softmargin.threads import interrupts, single_blas
 
 
 class Status(enum.Enum):
@@ -114,9 +112,9 @@ def solve(
     >>> solve(problem, "newton", Stop(gap=1e-9)).certificate.relative_gap <= 1e-9
     True
     """
-    solver = resolve(solver, problem)
+    solver = resolve(solver, problem, gap=stop.gap)
     began = time.perf_counter()
-    with single_blas(), _interrupts() as interrupted:
+    with single_blas(), interrupts() as interrupted:
         mark = checkpoints.fingerprint(problem, solver) if checkpoint is not None else ""
         resumed = checkpoint is not None and os.path.exists(checkpoint)
         if resumed:
@@ -211,22 +209,36 @@ def _certify(problem: Problem, run: Run, iterate: Iterate, stop: Stop) -> Certif
     return run.certificate
 
 
-@contextlib.contextmanager
-def _interrupts() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets; the second one raises KeyboardInterrupt at once."""
-    event = threading.Event()
-    usual = signal.default_int_handler
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not usual:
-        yield event
-        return
 
-    def handler(number: int, frame: Any) -> None:
-        if event.is_set():
-            usual(number, frame)
-        event.set()
+def certify(problem: Problem, model: Model, a: Any = None, *, gap: float = 1e-4) -> Certificate:
+    """How far any model is from the optimum of a problem: a proven bound.
 
-    signal.signal(signal.SIGINT, handler)
-    try:
-        yield event
-    finally:
-        signal.signal(signal.SIGINT, usual)
+    Parameters
+    ----------
+    problem : Problem
+    model : Model
+        From here or from anywhere else.
+    a : array, optional
+        A dual point known with the model. Without one, the problem is solved to the relative gap `gap` for one, which
+        is then the accuracy of the bound.
+
+    Examples
+    --------
+    >>> from softmargin import Model, Problem, certify
+    >>> problem = Problem.of([[0.0], [1.0], [3.0]], [-1, -1, 1], C=10.0)
+    >>> certify(problem, Model([1.0], -2.0)).relative_gap < 1e-3
+    True
+    >>> round(certify(problem, Model([0.5], -1.0)).primal, 3)
+    10.125
+    """
+    w = np.asarray(model.w, np.float64).reshape(-1)
+    if len(w) != problem.n_features:
+        raise ValueError(f"the model has {len(w)} weights and the data {problem.n_features} features: they do not belong together")
+    if not (np.isfinite(w).all() and np.isfinite(model.b)):
+        raise ValueError("the model has weights that are not finite: it cannot be certified")
+    if problem.bias == "none" and model.b:
+        raise ValueError(f"the model has bias {model.b!r} but the problem has none: make the problem with bias='free' or 'penalised'")
+    if a is None:
+        a = solve(problem, "auto", Stop(gap=gap)).a
+    dual = prove(problem, Iterate(Model(w, float(model.b)), a)).certificate.dual
+    return Certificate(problem.primal(Model(w, float(model.b))), dual)

@@ -1,9 +1,10 @@
-"""Threads: shares of rows for compiled loops, which release the GIL, and one thread for BLAS while they run."""
+"""Threads: shares of rows for compiled loops (they release the GIL), one thread for BLAS meanwhile, and Ctrl-C."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -61,3 +62,32 @@ single_blas = _SingleBlas()
 @cache
 def _controller() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+_active: list[threading.Event] = []
+
+
+@contextlib.contextmanager
+def interrupts() -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C sets; the second one raises KeyboardInterrupt at once.
+
+    Worker threads share the event of the main thread, to which alone Python delivers signals.
+    """
+    usual = signal.default_int_handler
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not usual:
+        yield _active[-1] if _active else threading.Event()
+        return
+    event = threading.Event()
+
+    def handler(number: int, frame: Any) -> None:
+        if event.is_set():
+            usual(number, frame)
+        event.set()
+
+    signal.signal(signal.SIGINT, handler)
+    _active.append(event)
+    try:
+        yield event
+    finally:
+        _active.pop()
+        signal.signal(signal.SIGINT, usual)

@@ -56,6 +56,13 @@ def positive(name: str, value: Any, remedy: str, *, allow_inf: bool = False) -> 
     return float(value)
 
 
+def not_negative(name: str, value: Any, meaning: str) -> float:
+    """A parameter that must be a finite number from zero up."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < math.inf:
+        raise ValueError(f"{name}={value!r} is not a finite number from 0 up: {meaning}")
+    return float(value)
+
+
 def weights(C: float, sample_weight: Any, X: Any) -> tuple[Any, Any]:
     """``c = C · weight`` of the rows with a weight above zero, and their numbers (None when that is all of them)."""
     C = positive("C", C, "pass for example C=1.0; larger fits the training rows more closely")

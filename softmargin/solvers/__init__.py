@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from softmargin.problem import Problem
@@ -19,12 +20,14 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 
-def resolve(solver: Solver | str, problem: Problem, **options: Any) -> Solver:
-    """The solver that is meant, if it can solve the problem; `options` are for one that is named."""
+def resolve(solver: Solver | str, problem: Problem, *, gap: float = 1e-3, seed: int = 0) -> Solver:
+    """The solver that is meant, if it can solve the problem; `gap` and `seed` are for one that is named."""
     if isinstance(solver, str):
         if solver not in SOLVERS:
             raise ValueError(f"solver={solver!r} is not known: choose one of {', '.join(SOLVERS)}")
-        solver = SOLVERS[solver](**options)
+        options: dict[str, Any] = {"gap": gap, "seed": seed}
+        wanted = {field.name for field in fields(SOLVERS[solver])}  # type: ignore[arg-type]
+        solver = SOLVERS[solver](**{name: value for name, value in options.items() if name in wanted})
     if not isinstance(solver, tuple(SOLVERS.values())):
         raise TypeError(f"solver={solver!r} is neither a name nor a solver: choose one of {', '.join(SOLVERS)}")
     name, supports = type(solver).__name__, solver.supports

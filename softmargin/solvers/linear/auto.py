@@ -20,8 +20,8 @@ from softmargin.solvers.support import Support
 
 TALL = 2000  # rows per feature from which Newton begins at once
 SMALL = 3000  # features, or rows, up to which Newton's systems are quickly factored
-LOOK = 6.0  # passes between two looks at the speed of coordinate descent
-PATIENCE = 25.0  # passes of coordinate descent that a run of Newton is worth
+LOOK = 4.0  # passes between two looks at the speed of coordinate descent
+PATIENCE = 10.0  # passes of coordinate descent that a run of Newton is worth
 
 
 @dataclass

@@ -40,7 +40,8 @@ def due_rows(blocks, due, now, visits):
     """The rows that do not rest in pass `now`, block by block; returns how many."""
     n, count = np.uint64(len(due)), np.uint64(0)
     for block in blocks:
-        for i in range(block * NEIGHBOURS, min(n, (block + np.uint64(1)) * NEIGHBOURS)):
+        first = np.uint64(block) * NEIGHBOURS
+        for i in range(first, min(n, first + NEIGHBOURS)):
             visits[count] = i
             count += np.uint64(due[i] <= now)
     return count
@@ -115,17 +116,20 @@ class DualDescent:
         return State(w, a, np.maximum(q + pull, SMALLEST), bias, pull, due, wait, 0, rng, np.inf, Work())
 
     def step(self, problem: Problem, s: State) -> State:
-        """One pass over the rows that do not rest."""
-        blocks = s.rng.permutation(-(-problem.n // int(NEIGHBOURS))).astype(np.uint64)
-        visits = np.empty(problem.n + 1, np.uint64)
-        visits = visits[: due_rows(blocks, s.due, s.now, visits)]
-        ahead = np.uint64(2 if problem.rows.data.nbytes > FAR else 0)
+        """Passes over the rows that do not rest, until they add up to half of all rows."""
         loss, rows, y, c = problem.loss, problem.rows, problem.y, problem.c
-        s.gap, read = sweep(loss, rows, y, c, s.q, visits, s.now, s.a, s.due, s.wait, s.w, s.bias, s.pull, ahead)
-        if problem.bias == "free":
-            s.bias[0] += s.pull * s.bias[1]
-        s.now += 1
-        s.work = s.work.plus(Work(len(visits) / problem.n, int(read)))
+        ahead = np.uint64(2 if rows.data.nbytes > FAR else 0)
+        space = np.empty(problem.n + 1, np.uint64)
+        s.gap, visited, read = 0.0, 0, 0
+        while 2 * visited < problem.n:
+            blocks = s.rng.permutation(-(-problem.n // int(NEIGHBOURS)))
+            visits = space[: due_rows(blocks, s.due, s.now, space)]
+            gap, accesses = sweep(loss, rows, y, c, s.q, visits, s.now, s.a, s.due, s.wait, s.w, s.bias, s.pull, ahead)
+            if problem.bias == "free":
+                s.bias[0] += s.pull * s.bias[1]
+            s.now += 1
+            s.gap, visited, read = max(s.gap, gap), visited + len(visits), read + int(accesses)
+        s.work = s.work.plus(Work(visited / problem.n, read))
         return s
 
     def view(self, problem: Problem, s: State) -> Iterate:

@@ -115,7 +115,7 @@ class Newton:
         model = model or Model(np.zeros(problem.n_features))
         z = problem.scores(model)
         if delta is None:
-            delta = 0.0 if loss.smooth else WIDE * max(float(c @ loss.value(y, z) / c.sum()), 1e-3)
+            delta = 0.0 if loss.smooth else (1.0 if start else WIDE) * max(float(c @ loss.value(y, z) / c.sum()), 1e-3)
         state = State(model.w.copy(), model.b, z, a, np.zeros(problem.n), np.zeros_like(model.w), delta, reach, 0, work)
         self._reply(problem, state)
         return state

@@ -1,0 +1,182 @@
+"""What all estimators share: parameters checked, runs made, results read, warnings given."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils.validation import check_is_fitted
+
+from softmargin import validate
+
+if TYPE_CHECKING:
+    from softmargin.problem import Problem
+    from softmargin.progress import Watcher
+    from softmargin.solve import Solution
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9 has no callbacks
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Nothing to support."""
+
+    def with_callbacks(method: Any) -> Any:
+        return method
+
+
+ROWS_AT_ONCE = 4096  # in prediction: bounds the memory, whatever the size of X
+
+
+class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+    """The parameters that stop, watch and reproduce a fit; the runs behind it."""
+
+    def _check_run_parameters(self) -> None:
+        validate.positive("tol", self.tol, "it is the relative duality gap to reach, for example 1e-3")
+        if self.max_iter is not None:
+            validate.positive("max_iter", self.max_iter, "it limits the passes over the data; None sets no limit", allow_inf=True)
+        if self.time_limit is not None:
+            validate.positive("time_limit", self.time_limit, "it is in seconds; None sets no limit", allow_inf=True)
+        if self.intercept_scaling is not None:
+            validate.positive("intercept_scaling", self.intercept_scaling, "it penalises the intercept; None leaves it free")
+        for name in ("fit_intercept", "warm_start"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False")
+
+    def _bias(self) -> dict[str, Any]:
+        if not self.fit_intercept:
+            return {"bias": "none"}
+        return {"bias": "free"} if self.intercept_scaling is None else {"bias": "penalised", "bias_scale": self.intercept_scaling}
+
+    def _run(self, problems: list[Problem], names: list[str], X: Any, y: Any) -> list[Solution]:
+        """Solve every problem, in threads where there are several, and share the time limit fairly."""
+        from softmargin.progress import shown
+        from softmargin.solve import Stop, solve
+        from softmargin.solvers import resolve
+        from softmargin.threads import interrupts, single_blas
+
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        solvers = [resolve(self.solver, problem, gap=self.tol, seed=seed) for problem in problems]
+        workers = min(validate.jobs(self.n_jobs), len(problems))
+        deadline = time.perf_counter() + (np.inf if self.time_limit is None else self.time_limit)
+        starts = self._starts(problems)
+        root = None
+        if hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx"):
+            root = self._init_callback_context(max_subtasks=len(problems), sequential_subtasks=False)
+
+        def one(k: int) -> Solution:
+            seconds = max(deadline - time.perf_counter(), 0.0) * workers / (len(problems) - k)
+            stop = Stop(self.tol, np.inf if self.max_iter is None else self.max_iter, seconds)
+            with contextlib.ExitStack() as stack:
+                watchers = list(stack.enter_context(shown(self.verbose, f"{type(self).__name__}{names[k]}", self.tol)))
+                if root is not None:
+                    watchers.append(stack.enter_context(_task(self, root, k, problems[k])))
+                return solve(
+                    problems[k],
+                    solvers[k],
+                    stop,
+                    start=starts[k],
+                    callbacks=self.callbacks or (),
+                    watchers=watchers,
+                    checkpoint=None if self.checkpoint is None else f"{os.fspath(self.checkpoint)}{names[k]}",
+                )
+
+        if root is not None:
+            root.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        with single_blas(), interrupts():
+            if workers == 1:
+                solutions = [one(k) for k in range(len(problems))]
+            else:
+                with ThreadPoolExecutor(workers) as pool:
+                    solutions = list(pool.map(one, range(len(problems))))
+        if root is not None:
+            root.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return solutions
+
+    def _starts(self, problems: list[Problem]) -> list[Any]:
+        """The models and duals of the fit before, where `warm_start` asks for them and they fit the data."""
+        before = getattr(self, "_solved", None) if self.warm_start else None
+        if before is None or len(before) != len(problems):
+            return [None] * len(problems)
+        same = [len(b.a) == p.n and len(b.model.w) == p.n_features for b, p in zip(before, problems, strict=True)]
+        return [b if ok else None for b, ok in zip(before, same, strict=True)]
+
+    def _read(self, solutions: list[Solution]) -> None:
+        """Set the attributes that tell how the fit went; warn where it ended early."""
+        from softmargin.certificate import Certificate
+        from softmargin.problem import Iterate, Work
+        from softmargin.solve import Status
+
+        self.coef_ = np.array([s.model.w for s in solutions])
+        self.intercept_ = np.array([s.model.b for s in solutions])
+        certificates = [s.certificate for s in solutions]
+        works = np.array([c.work for c in certificates])
+        work = Work(float(works[:, 0].max()), *(int(total) for total in works[:, 1:].sum(axis=0)))
+        primal, dual = sum(c.primal for c in certificates), sum(c.dual for c in certificates)
+        self.certificate_ = certificates[0] if len(certificates) == 1 else Certificate(primal, dual, work)
+        self.dual_gap_ = self.certificate_.gap
+        self.converged_ = all(s.status is Status.CONVERGED for s in solutions)
+        self.n_iter_ = int(np.ceil(work.passes))
+        self.history_ = solutions[0].history if len(solutions) == 1 else [s.history for s in solutions]
+        self._solved = [Iterate(s.model, s.a) for s in solutions] if self.warm_start else None
+        early = [s for s in solutions if s.status is not Status.CONVERGED]
+        if early:
+            worst = max(early, key=lambda s: s.certificate.relative_gap)
+            warnings.warn(
+                f"{type(self).__name__} ended before tol={self.tol:g}: {worst.status.value}. The model is usable: its objective "
+                f"is at most {worst.certificate.relative_gap:.1e} (relative) above the optimum. {_REMEDIES[worst.status.name]}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _scores(self, X: Any) -> Any:
+        """Scores of every row, in blocks: no copy of X, whatever its type."""
+        check_is_fitted(self)
+        X = validate.matrix(X, estimator=self, reset=False)
+        out = np.empty((X.shape[0], len(self.coef_)))
+        for rows in gen_batches(X.shape[0], ROWS_AT_ONCE):
+            out[rows] = X[rows] @ self.coef_.T + self.intercept_
+        return out[:, 0] if len(self.coef_) == 1 else out
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_solved"}
+
+
+_REMEDIES = {
+    "PASSES": "Raise max_iter or tol, or scale the features to similar sizes.",
+    "SECONDS": "Raise time_limit or tol, or set a checkpoint and fit again to go on.",
+    "CALLBACK": "A callback asked for it.",
+    "INTERRUPTED": "Fit again to finish; with a checkpoint it goes on from here.",
+}
+
+
+@contextlib.contextmanager
+def _task(estimator: SVM, root: Any, k: int, problem: Problem) -> Iterator[Watcher]:
+    """A task of scikit-learn's callbacks for one run, with a task below it for every step."""
+    from softmargin.progress import Tasks
+
+    def fitted(model: Any) -> dict[str, Any] | None:
+        if root.max_subtasks > 1:
+            return None  # one run of several makes no estimator
+        names = ("classes_", "n_features_in_", "feature_names_in_")
+        kept = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
+        return kept | {"coef_": np.array([model.w]), "intercept_": np.array([model.b])}
+
+    context = root.subcontext(task_name="run", task_id=k, max_subtasks=None)
+    context.call_on_fit_task_begin(estimator=estimator)
+    yield Tasks(estimator, context, fitted)
+    context.call_on_fit_task_end(estimator=estimator)
