@@ -27,7 +27,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
-        raise OSError(f"{path} cannot be written: {error.strerror or error}; choose a folder that exists and is writable") from error
+        raise OSError(
+            f"{path} cannot be written: {error.strerror or error}; choose a folder that exists and is writable"
+        ) from error
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream
@@ -59,8 +61,19 @@ def read(path: str | os.PathLike[str], kind: str, schema: int) -> tuple[dict[str
         found = about.pop("kind"), about.pop("schema")
     except FileNotFoundError:
         raise
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path} is not a softmargin {kind}, or it is damaged ({error}); the file was left as it is") from error
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise ValueError(
+            f"{path} is not a softmargin {kind}, or it is damaged ({error}); the file was left as it is"
+        ) from error
     if found[0] != kind:
         raise ValueError(f"{path} is a softmargin {found[0]}, not a {kind}; the file was left as it is")
     if found[1] != schema:

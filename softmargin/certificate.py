@@ -98,4 +98,3 @@ def best_bias(problem: Problem, z: Any, guess: float) -> float:
         else:
             high = middle
     return low
-

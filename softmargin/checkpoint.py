@@ -1,7 +1,7 @@
 """Saving a run so that it can go on after the process was killed, bit for bit as if nothing had happened.
 
-A solver's state is a dataclass of arrays, numbers, named tuples and random generators; states may hold other states. Everything is written, with a fingerprint of the problem, the solver and the stopping rule, which must agree on
-resuming.
+A solver's state is a dataclass of arrays, numbers, named tuples and random generators; states may hold other states.
+Everything is written, with a fingerprint of the problem and the solver, which must agree on resuming.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def load(name: str) -> DataSet:
     where = folder() / _FOLDERS.get(name, name)
     if not where.is_dir():
         raise FileNotFoundError(
-            f"data set {name!r} is not at {where}: put its files there, or set SOFTMARGIN_DATA to the folder that has it"
+            f"data set {name!r} is not at {where}: put its files there, or set SOFTMARGIN_DATA to the folder above"
         )
     return _LOADERS[name](where)
 

@@ -19,7 +19,7 @@ compiled loops, numbers; ``slope``, ``nearest`` and ``middle`` arrays; ``step`` 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba.extending import overload, register_jitable
@@ -30,7 +30,6 @@ class Hinge(NamedTuple):
     """``max(0, 1 − y z)``; dual ``0 ≤ a y ≤ c``."""
 
     margin: float = 1.0
-    smooth = False
 
     def value(loss, y, z):
         return np.maximum(0.0, loss.margin - y * z)
@@ -58,7 +57,6 @@ class SquaredHinge(NamedTuple):
     """``max(0, 1 − y z)²``; dual ``a y ≥ 0``."""
 
     margin: float = 1.0
-    smooth = True
 
     def value(loss, y, z):
         return np.maximum(0.0, loss.margin - y * z) ** 2
@@ -86,7 +84,6 @@ class EpsilonInsensitive(NamedTuple):
     """``max(0, |y − z| − ε)``; dual ``|a| ≤ c``."""
 
     epsilon: float = 0.1
-    smooth = False
 
     def value(loss, y, z):
         return np.maximum(0.0, np.abs(y - z) - loss.epsilon)
@@ -116,7 +113,6 @@ class Logistic(NamedTuple):
     """``log(1 + exp(−y z))``; dual ``0 < a y < c``, with the entropy of a y / c as gain."""
 
     steps: int = 8  # Newton steps at most on one row: the first two or three converge, the rest guard the ends
-    smooth = True
 
     def value(loss, y, z):
         return np.logaddexp(0.0, -y * z)
@@ -153,6 +149,7 @@ class Logistic(NamedTuple):
 
 
 Loss = Hinge | SquaredHinge | EpsilonInsensitive | Logistic
+SMOOTH = (SquaredHinge, Logistic)
 
 
 # ---- the same functions inside compiled loops, where methods are not to be had ----

@@ -32,7 +32,11 @@ class Lines:
         if seconds >= self._next or (certificate is not None and certificate.relative_gap <= self.goal):
             self._next = max(2.0 * seconds, seconds + 1.0)
             shown = f"gap {certificate.relative_gap:.1e}" if certificate else f"gap about {iterate.gap:.1e}"
-            print(f"{self.label}: {seconds:.1f} s, {iterate.work.passes:.0f} passes, {shown}", file=self.stream, flush=True)
+            print(
+                f"{self.label}: {seconds:.1f} s, {iterate.work.passes:.0f} passes, {shown}",
+                file=self.stream,
+                flush=True,
+            )
 
     def close(self) -> None:
         """Nothing is left open."""
@@ -45,7 +49,12 @@ class Bar:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[shown]}"), TimeElapsedColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[shown]}"),
+            TimeElapsedColumn(),
+        )
         self._progress = Progress(*columns, console=Console(stderr=True), refresh_per_second=8)
         self._progress.start()
         self._task = self._progress.add_task(label, total=1.0, shown="")

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg.blas import dsyrk
-from numba import njit, types
 from llvmlite import ir
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
+from scipy.linalg.blas import dsyrk
 
 from softmargin.threads import share
 
@@ -145,7 +145,7 @@ def _dense(rows: Rows, n_features: int) -> Any:
     return out
 
 
-def repeated_entries(rows: Sparse, n_features: int) -> bool:
+def repeated_entries(rows: Rows, n_features: int) -> bool:
     """Whether a row has the same column twice."""
     return bool(_repeated(rows, np.zeros(n_features, np.uint64)))
 
@@ -185,7 +185,7 @@ def row_axpy_squared(step: Any, rows: Any, i: Any, w: Any) -> Any:
     """``w += step · (row i)²``, entry by entry."""
 
 
-def is_sparse(rows: types.BaseNamedTuple) -> bool:
+def is_sparse(rows: Any) -> bool:
     return rows.instance_class is Sparse
 
 
@@ -250,20 +250,20 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 @kernel
-def _matvec(rows, w, out, lo, hi):
+def _matvec(rows: Any, w: Any, out: Any, lo: Any, hi: Any) -> Any:
     for i in range(lo, hi):
         out[i] = row_dot(rows, i, w)
 
 
 @kernel
-def _rmatvec(rows, a, out, lo, hi):
+def _rmatvec(rows: Any, a: Any, out: Any, lo: Any, hi: Any) -> Any:
     for i in range(lo, hi):
         if a[i] != 0.0:
             row_axpy(a[i], rows, i, out)
 
 
 @kernel
-def _squared_norms(rows, out):
+def _squared_norms(rows: Any, out: Any) -> Any:
     for i in range(np.uint64(len(out))):
         s = 0.0
         for k in range(rows.start[i], rows.stop[i]):
@@ -272,7 +272,7 @@ def _squared_norms(rows, out):
 
 
 @kernel
-def _repeated(rows, seen):
+def _repeated(rows: Any, seen: Any) -> Any:
     for i in range(np.uint64(len(rows.start))):
         for k in range(rows.start[i], rows.stop[i]):
             if seen[rows.indices[k]] == i + np.uint64(1):
@@ -282,13 +282,13 @@ def _repeated(rows, seen):
 
 
 @kernel
-def _fill(rows, out):
+def _fill(rows: Any, out: Any) -> Any:
     for i in range(np.uint64(len(out))):
         row_axpy(1.0, rows, i, out[i])
 
 
 @kernel
-def _pack(rows, data, indices):
+def _pack(rows: Any, data: Any, indices: Any) -> Any:
     at = 0
     for i in range(np.uint64(len(rows.start))):
         for k in range(rows.start[i], rows.stop[i]):
@@ -298,21 +298,21 @@ def _pack(rows, data, indices):
 
 
 @kernel
-def _column_squares(rows, h, out):
+def _column_squares(rows: Any, h: Any, out: Any) -> Any:
     for i in range(np.uint64(len(h))):
         row_axpy_squared(h[i], rows, i, out)
 
 
 @kernel
-def _outer_products(rows, h, out):
+def _outer_products(rows: Any, h: Any, out: Any) -> Any:
     for i in range(np.uint64(len(h))):
         for k in range(rows.start[i], rows.stop[i]):
             row_axpy(h[i] * rows.data[k], rows, i, out[rows.indices[k]])
 
 
 @intrinsic
-def _prefetch(typingctx, array, k):
-    def codegen(context, builder, signature, args):
+def _prefetch(typingctx, array, k):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         struct = context.make_array(signature.args[0])(context, builder, args[0])
         pointer = cgutils.get_item_pointer(context, builder, signature.args[0], struct, [args[1]], wraparound=False)
         byte = ir.IntType(8).as_pointer()
@@ -326,21 +326,24 @@ def _prefetch(typingctx, array, k):
     return types.void(array, k), codegen
 
 
-def row_prefetch(rows, i):
+def row_prefetch(rows: Any, i: Any) -> Any:
     """Ask the memory for row i, which is wanted soon: a jump to a far row costs more than its arithmetic."""
 
 
 @overload(row_prefetch, inline="always")
-def _(rows, i):
+def _(rows: Any, i: Any) -> Any:
     line = np.uint64(64 // rows[0].dtype.bitwidth * 8)
     if is_sparse(rows):
 
-        def sparse(rows, i):
+        def sparse(rows: Any, i: Any) -> Any:
             for k in range(rows.start[i], rows.stop[i], line):
-                _prefetch(rows.data, k)
-                _prefetch(rows.indices, k)
+                _prefetch(rows.data, k)  # type: ignore[call-arg]
+                _prefetch(rows.indices, k)  # type: ignore[call-arg]
+
         return sparse
-    def dense(rows, i):
+
+    def dense(rows: Any, i: Any) -> Any:
         for k in range(rows.start[i], rows.stop[i], line):
-            _prefetch(rows.data, k)
+            _prefetch(rows.data, k)  # type: ignore[call-arg]
+
     return dense

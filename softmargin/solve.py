@@ -116,11 +116,10 @@ def solve(
     began = time.perf_counter()
     with single_blas(), interrupts() as interrupted:
         mark = checkpoints.fingerprint(problem, solver) if checkpoint is not None else ""
-        resumed = checkpoint is not None and os.path.exists(checkpoint)
-        if resumed:
-            run = checkpoints.load(checkpoint, mark)
+        if checkpoint is not None and os.path.exists(checkpoint):
+            run, resumed = checkpoints.load(checkpoint, mark), True
         else:
-            run = Run(solver.init(problem, start), [], believed=1.3 * stop.gap)
+            run, resumed = Run(solver.init(problem, start), [], believed=1.3 * stop.gap), False
             run.seconds = time.perf_counter() - began
         saved = time.perf_counter()
 
@@ -134,7 +133,8 @@ def solve(
         status = _loop(problem, solver, stop, run, began, callbacks, watchers, save, look_first, interrupted)
     if checkpoint is not None and os.path.exists(checkpoint) and status not in (Status.INTERRUPTED, Status.SECONDS):
         os.unlink(checkpoint)
-    assert run.model is not None and run.certificate is not None
+    assert run.model is not None
+    assert run.certificate is not None
     return Solution(run.model, run.a, run.certificate, History(run.history), status)
 
 
@@ -175,7 +175,13 @@ def _loop(
 
 
 def _ends(
-    run: Run, stop: Stop, iterate: Iterate, made: Certificate | None, began: float, asked: bool, interrupted: threading.Event
+    run: Run,
+    stop: Stop,
+    iterate: Iterate,
+    made: Certificate | None,
+    began: float,
+    asked: bool,
+    interrupted: threading.Event,
 ) -> Status | None:
     if made is not None and _reached(run, stop):
         return Status.CONVERGED
@@ -200,14 +206,15 @@ def _certify(problem: Problem, run: Run, iterate: Iterate, stop: Stop) -> Certif
         run.model = Model(proven.model.w.copy(), proven.model.b)
     if old is None or new.dual > old.dual:
         run.a = proven.a.copy()
-    run.certificate = new if old is None else Certificate(min(new.primal, old.primal), max(new.dual, old.dual), new.work)
+    run.certificate = (
+        new if old is None else Certificate(min(new.primal, old.primal), max(new.dual, old.dual), new.work)
+    )
     run.history.append(Record(run.seconds, run.certificate))
     if iterate.gap <= run.believed:
         right = stop.gap * iterate.gap / max(new.relative_gap, 1e-300)  # what the solver would say at the goal
         run.believed = min(max(right, 0.3 * iterate.gap), 0.8 * iterate.gap)
     run.next_passes = 3.0 * max(iterate.work.passes, run.next_passes)
     return run.certificate
-
 
 
 def certify(problem: Problem, model: Model, a: Any = None, *, gap: float = 1e-4) -> Certificate:
@@ -233,11 +240,15 @@ def certify(problem: Problem, model: Model, a: Any = None, *, gap: float = 1e-4)
     """
     w = np.asarray(model.w, np.float64).reshape(-1)
     if len(w) != problem.n_features:
-        raise ValueError(f"the model has {len(w)} weights and the data {problem.n_features} features: they do not belong together")
+        raise ValueError(
+            f"the model has {len(w)} weights and the data {problem.n_features} features: they do not belong together"
+        )
     if not (np.isfinite(w).all() and np.isfinite(model.b)):
         raise ValueError("the model has weights that are not finite: it cannot be certified")
     if problem.bias == "none" and model.b:
-        raise ValueError(f"the model has bias {model.b!r} but the problem has none: make the problem with bias='free' or 'penalised'")
+        raise ValueError(
+            f"the model has bias {model.b!r} but the problem has none: make the problem with bias='free' or 'penalised'"
+        )
     if a is None:
         a = solve(problem, "auto", Stop(gap=gap)).a
     dual = prove(problem, Iterate(Model(w, float(model.b)), a)).certificate.dual

@@ -34,7 +34,7 @@ def matrix(X: Any, y: Any = "no_validation", *, estimator: Any = None, reset: bo
 
 
 def _canonical(X: Any) -> Any:
-    """The sparse matrix if its column numbers are sound and no row has one twice, else a copy with such entries added."""
+    """The sparse matrix if no row has a column twice, else a copy with such entries added; corrupt ones are refused."""
     if X.nnz and (X.indices.min() < 0 or X.indices.max() >= X.shape[1]):
         raise ValueError(f"X has column numbers outside 0 to {X.shape[1] - 1}: its index arrays are corrupt")
     if np.any(np.diff(X.indptr) < 0) or X.indptr[0] != 0 or X.indptr[-1] > len(X.data):
@@ -49,16 +49,20 @@ def _canonical(X: Any) -> Any:
     return X
 
 
+def _number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
 def positive(name: str, value: Any, remedy: str, *, allow_inf: bool = False) -> float:
     """A parameter that must be a number above zero."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not value > 0 or (math.isinf(value) and not allow_inf):
+    if not _number(value) or not value > 0 or (math.isinf(value) and not allow_inf):
         raise ValueError(f"{name}={value!r} is not a {'' if allow_inf else 'finite '}number above 0: {remedy}")
     return float(value)
 
 
 def not_negative(name: str, value: Any, meaning: str) -> float:
     """A parameter that must be a finite number from zero up."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < math.inf:
+    if not _number(value) or not 0 <= value < math.inf:
         raise ValueError(f"{name}={value!r} is not a finite number from 0 up: {meaning}")
     return float(value)
 
@@ -72,7 +76,9 @@ def weights(C: float, sample_weight: Any, X: Any) -> tuple[Any, Any]:
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))
-        raise ValueError(f"sample_weight[{row}]={weight[row]} is negative: weights count how often a row stands for itself")
+        raise ValueError(
+            f"sample_weight[{row}]={weight[row]} is negative: weights count how often a row stands for itself"
+        )
     if not weight.any():
         raise ValueError("sample_weight is zero for every row: nothing is left to train on")
     kept = None if weight.all() else np.flatnonzero(weight)

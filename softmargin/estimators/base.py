@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from softmargin.solve import Solution
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as with_callbacks
 except ImportError:  # scikit-learn before 1.9 has no callbacks
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
@@ -43,11 +44,15 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _check_run_parameters(self) -> None:
         validate.positive("tol", self.tol, "it is the relative duality gap to reach, for example 1e-3")
         if self.max_iter is not None:
-            validate.positive("max_iter", self.max_iter, "it limits the passes over the data; None sets no limit", allow_inf=True)
+            validate.positive(
+                "max_iter", self.max_iter, "it limits the passes over the data; None sets no limit", allow_inf=True
+            )
         if self.time_limit is not None:
             validate.positive("time_limit", self.time_limit, "it is in seconds; None sets no limit", allow_inf=True)
         if self.intercept_scaling is not None:
-            validate.positive("intercept_scaling", self.intercept_scaling, "it penalises the intercept; None leaves it free")
+            validate.positive(
+                "intercept_scaling", self.intercept_scaling, "it penalises the intercept; None leaves it free"
+            )
         for name in ("fit_intercept", "warm_start"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False")
@@ -55,7 +60,11 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _bias(self) -> dict[str, Any]:
         if not self.fit_intercept:
             return {"bias": "none"}
-        return {"bias": "free"} if self.intercept_scaling is None else {"bias": "penalised", "bias_scale": self.intercept_scaling}
+        return (
+            {"bias": "free"}
+            if self.intercept_scaling is None
+            else {"bias": "penalised", "bias_scale": self.intercept_scaling}
+        )
 
     def _run(self, problems: list[Problem], names: list[str], X: Any, y: Any) -> list[Solution]:
         """Solve every problem, in threads where there are several, and share the time limit fairly."""
@@ -132,8 +141,9 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         if early:
             worst = max(early, key=lambda s: s.certificate.relative_gap)
             warnings.warn(
-                f"{type(self).__name__} ended before tol={self.tol:g}: {worst.status.value}. The model is usable: its objective "
-                f"is at most {worst.certificate.relative_gap:.1e} (relative) above the optimum. {_REMEDIES[worst.status.name]}",
+                f"{type(self).__name__} ended before tol={self.tol:g}: {worst.status.value}. The model is usable: its "
+                f"objective is at most {worst.certificate.relative_gap:.1e} (relative) above the optimum. "
+                f"{_REMEDIES[worst.status.name]}",
                 ConvergenceWarning,
                 stacklevel=4,
             )

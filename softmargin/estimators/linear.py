@@ -16,7 +16,7 @@ from softmargin.estimators.base import SVM, with_callbacks
 LOSSES = ("hinge", "squared_hinge", "logistic")
 
 
-class LinearSVC(ClassifierMixin, SVM):
+class LinearSVC(ClassifierMixin, SVM):  # type: ignore[misc]
     """Linear support vector classifier, certified.
 
     Minimises ``½‖w‖² + C Σ weight · loss`` with an intercept that is not penalised. More than two classes are trained
@@ -118,7 +118,7 @@ class LinearSVC(ClassifierMixin, SVM):
         self.callbacks = callbacks
         self.checkpoint = checkpoint
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
         """Train on rows X with labels y.
 
@@ -148,18 +148,18 @@ class LinearSVC(ClassifierMixin, SVM):
         if len(present) < 2:
             only = "after rows of weight zero were left out, " if kept is not None else ""
             raise ValueError(
-                f"{only}y has one class, {classes[present[0]]!r}: LinearSVC needs at least two; check the labels and weights"
+                f"{only}y has one class, {classes[present[0]]!r}: LinearSVC needs two or more; check labels and weights"
             )
         self.classes_ = classes
 
-        from softmargin.losses import Hinge, Logistic, SquaredHinge
+        from softmargin.losses import Hinge, Logistic, Loss, SquaredHinge
         from softmargin.problem import Problem
         from softmargin.rows import as_rows, take
 
-        loss = dict(zip(LOSSES, (Hinge, SquaredHinge, Logistic), strict=True))[self.loss]()
+        losses: dict[str, Loss] = {"hinge": Hinge(), "squared_hinge": SquaredHinge(), "logistic": Logistic()}
         rows = as_rows(X) if kept is None else take(as_rows(X), kept)
         positives = [1] if len(classes) == 2 else range(len(classes))
-        shared = Problem(rows, c, c, X.shape[1], loss, **self._bias())
+        shared = Problem(rows, c, c, X.shape[1], losses[self.loss], **self._bias())
         if len(classes) == 2:
             shared = replace(shared, n_jobs=validate.jobs(self.n_jobs))
         problems = [replace(shared, y=np.where(index == k, 1.0, -1.0)) for k in positives]
@@ -195,7 +195,7 @@ class LinearSVC(ClassifierMixin, SVM):
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
 
-class LinearSVR(RegressorMixin, SVM):
+class LinearSVR(RegressorMixin, SVM):  # type: ignore[misc]
     """Linear support vector regression, certified.
 
     Minimises ``½‖w‖² + C Σ weight · max(0, |y − z| − ε)`` with an intercept that is not penalised.
@@ -258,7 +258,7 @@ callbacks, checkpoint
         self.callbacks = callbacks
         self.checkpoint = checkpoint
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
         """Train on rows X with targets y.
 
@@ -279,15 +279,13 @@ callbacks, checkpoint
 
         from softmargin.losses import EpsilonInsensitive
         from softmargin.problem import Problem
-        from softmargin.rows import as_rows
+        from softmargin.rows import as_rows, take
 
         y = np.asarray(y, np.float64)
         jobs = validate.jobs(self.n_jobs)
         loss = EpsilonInsensitive(float(self.epsilon))
         rows = as_rows(X)
         if kept is not None:
-            from softmargin.rows import take
-
             rows, y = take(rows, kept), y[kept]
         problem = Problem(rows, y, c, X.shape[1], loss, n_jobs=jobs, **self._bias())
         self._read(self._run([problem], [""], X, y))

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from softmargin.losses import bend, row_gap, step
+from softmargin.losses import SMOOTH, bend, row_gap, step
 from softmargin.problem import Iterate, Model, Problem, Work
 from softmargin.rows import entries, kernel, rmatvec, take
 from softmargin.solvers.linear.system import Systems
@@ -99,7 +99,10 @@ class Newton:
         Of the sample that the start uses.
     """
 
-    supports: ClassVar[Support] = Support(step="one product per Newton step over the near rows, and a small system", source="Yan & Li 2020; Niu et al. 2019")
+    supports: ClassVar[Support] = Support(
+        step="one product per Newton step over the near rows, and a small system",
+        source="Yan & Li 2020; Niu et al. 2019",
+    )
     seed: int = 0
 
     def init(self, problem: Problem, start: Iterate | None = None) -> State:
@@ -115,7 +118,11 @@ class Newton:
         model = model or Model(np.zeros(problem.n_features))
         z = problem.scores(model)
         if delta is None:
-            delta = 0.0 if loss.smooth else (1.0 if start else WIDE) * max(float(c @ loss.value(y, z) / c.sum()), 1e-3)
+            delta = (
+                0.0
+                if isinstance(loss, SMOOTH)
+                else (1.0 if start else WIDE) * max(float(c @ loss.value(y, z) / c.sum()), 1e-3)
+            )
         state = State(model.w.copy(), model.b, z, a, np.zeros(problem.n), np.zeros_like(model.w), delta, reach, 0, work)
         self._reply(problem, state)
         return state
@@ -150,7 +157,7 @@ class Newton:
             s.work = s.work.plus(Work(1.0, entries(problem.rows)))
         moved = float(np.abs(s.z - before).max(initial=0.0))
         off = self._reply(problem, s)
-        if off <= 2 * STATIONARY * s.gap or problem.loss.smooth:
+        if off <= 2 * STATIONARY * s.gap or isinstance(problem.loss, SMOOTH):
             s.a, s.reach = s.reply.copy(), max(REACH * moved, s.delta)
             s.delta *= NARROW if steps <= 8 else NARROW**0.5
         else:
@@ -219,9 +226,7 @@ def _direction(problem: Problem, model: Model, pull: Any, total: float, rows: An
     return p - pb * v, pb
 
 
-def _line_search(
-    problem: Problem, at: Model, move: Model, z: Any, dz: Any, a: Any, kept: float, delta: float
-) -> float:
+def _line_search(problem: Problem, at: Model, move: Model, z: Any, dz: Any, a: Any, kept: float, delta: float) -> float:
     """A step at which the slope of the smoothed objective along `move` has nearly vanished."""
     q = delta / problem.c
     start, bend_ = float(at.w @ move.w) - kept, float(move.w @ move.w)
@@ -229,7 +234,7 @@ def _line_search(
         start, bend_ = start + at.b * move.b / problem.rho2, bend_ + move.b**2 / problem.rho2
 
     def slope(t: float) -> float:
-        return start + t * bend_ + descent(problem.loss, problem.y, z, dz, t, a, q, problem.c)
+        return start + t * bend_ + float(descent(problem.loss, problem.y, z, dz, t, a, q, problem.c))
 
     low, high, at_low, at_high = 0.0, 1.0, slope(0.0), slope(1.0)
     enough = 0.1 * abs(at_low)
@@ -249,4 +254,4 @@ def _line_search(
             low, at_low = t, here
         else:
             high, at_high = t, here
-    return t
+    return float(t)

@@ -13,7 +13,18 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from softmargin.rows import Rows, column_squares, entries, gram, gram_cost, matvec, pairwise, pairwise_cost, rmatvec, take
+from softmargin.rows import (
+    Rows,
+    column_squares,
+    entries,
+    gram,
+    gram_cost,
+    matvec,
+    pairwise,
+    pairwise_cost,
+    rmatvec,
+    take,
+)
 
 LARGEST_FACTOR = 6000  # order of a matrix that is still factored: 288 MB, a few seconds
 CHEAP = 25  # a factor that costs less than so many steps of conjugate gradients is made each time
