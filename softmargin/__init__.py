@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from softmargin.persist import save as save
     from softmargin.problem import Model as Model
     from softmargin.problem import Problem as Problem
-    from softmargin.solve import Solution as Solution
-    from softmargin.solve import Stop as Stop
-    from softmargin.solve import certify as certify
-    from softmargin.solve import solve as solve
+    from softmargin.driver import Solution as Solution
+    from softmargin.driver import Stop as Stop
+    from softmargin.driver import certify as certify
+    from softmargin.driver import solve as solve
     from softmargin.solvers import SOLVERS as SOLVERS
     from softmargin.solvers.linear.dual_descent import DualDescent as DualDescent
     from softmargin.solvers.linear.newton import Newton as Newton
@@ -43,10 +43,10 @@ _HOME = {
     "save": "persist",
     "Model": "problem",
     "Problem": "problem",
-    "Solution": "solve",
-    "Stop": "solve",
-    "certify": "solve",
-    "solve": "solve",
+    "Solution": "driver",
+    "Stop": "driver",
+    "certify": "driver",
+    "solve": "driver",
     "SOLVERS": "solvers",
     "DualDescent": "solvers.linear.dual_descent",
     "Newton": "solvers.linear.newton",

@@ -338,7 +338,7 @@ def _(rows: Any, i: Any) -> Any:
         def sparse(rows: Any, i: Any) -> Any:
             for k in range(rows.start[i], rows.stop[i], line):
                 _prefetch(rows.data, k)  # type: ignore[call-arg]
-                _prefetch(rows.indices, k)  # type: ignore[call-arg]
+                _prefetch(rows.indices, k)
 
         return sparse
 

@@ -21,7 +21,7 @@ from softmargin import validate
 if TYPE_CHECKING:
     from softmargin.problem import Problem
     from softmargin.progress import Watcher
-    from softmargin.solve import Solution
+    from softmargin.driver import Solution
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -69,7 +69,7 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _run(self, problems: list[Problem], names: list[str], X: Any, y: Any) -> list[Solution]:
         """Solve every problem, in threads where there are several, and share the time limit fairly."""
         from softmargin.progress import shown
-        from softmargin.solve import Stop, solve
+        from softmargin.driver import Stop, solve
         from softmargin.solvers import resolve
         from softmargin.threads import interrupts, single_blas
 
@@ -123,7 +123,7 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """Set the attributes that tell how the fit went; warn where it ended early."""
         from softmargin.certificate import Certificate
         from softmargin.problem import Iterate, Work
-        from softmargin.solve import Status
+        from softmargin.driver import Status
 
         self.coef_ = np.array([s.model.w for s in solutions])
         self.intercept_ = np.array([s.model.b for s in solutions])

@@ -1,0 +1,381 @@
+"""Models in files, without pickle: softmargin's own format, and LIBLINEAR's text.
+
+Softmargin's own holds all that a fitted estimator knows (parameters, weights, labels, certificate, history) as plain
+arrays and JSON, see `archive`: nothing in it can run code. LIBLINEAR's holds labels and weights alone, for its own
+programs and those that read its files. `load` tells the two apart.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, is_dataclass
+from itertools import islice
+from typing import Any, NoReturn
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from softmargin import __version__, archive
+from softmargin.estimators.linear import LinearSVC, LinearSVR
+
+__all__ = ["load", "load_liblinear", "save", "save_liblinear"]
+
+Path = str | os.PathLike[str]
+
+SCHEMA = 1
+CLASSES: dict[str, type[Any]] = {"LinearSVC": LinearSVC, "LinearSVR": LinearSVR}
+RUN_ONLY = ("callbacks", "checkpoint")  # parameters that belong to a run on one machine, not to a model
+
+LIBLINEAR_LOSSES = {
+    "L2R_L1LOSS_SVC_DUAL": "hinge",
+    "L2R_L2LOSS_SVC": "squared_hinge",
+    "L2R_L2LOSS_SVC_DUAL": "squared_hinge",
+    "L2R_LR": "logistic",
+    "L2R_LR_DUAL": "logistic",
+    "L2R_L1LOSS_SVR_DUAL": "epsilon_insensitive",
+}
+LIBLINEAR_HEADER = ("solver_type", "nr_class", "label", "nr_feature", "bias")
+
+
+def save(model: Any, path: Path) -> None:
+    """Write a fitted model to a file.
+
+    Parameters
+    ----------
+    model : LinearSVC or LinearSVR
+        Its labels must be numbers, booleans or texts. All parameters are kept but ``callbacks``, ``checkpoint`` and a
+        ``random_state`` that is not a number: those become None.
+    path : path
+        Used as it is, without a suffix added. The file appears once it is complete, in place of any before it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from softmargin import LinearSVC, load, save
+    >>> X, y = [[0.0], [1.0], [3.0]], ["no", "no", "yes"]
+    >>> path = os.path.join(tempfile.mkdtemp(), "example.model")
+    >>> save(LinearSVC(C=10.0).fit(X, y), path)
+    >>> model = load(path)
+    >>> model.predict([[5.0]]).tolist(), model.certificate_.relative_gap < 1e-3
+    (['yes'], True)
+    """
+    _check(model)
+    arrays = {"coef": model.coef_, "intercept": model.intercept_}
+    if hasattr(model, "classes_"):
+        arrays["classes"] = _plain_labels(model.classes_)
+    if hasattr(model, "feature_names_in_"):
+        arrays["feature_names"] = np.asarray(model.feature_names_in_, np.str_)
+    about = {
+        "softmargin": __version__,
+        "class": type(model).__name__,
+        "parameters": {name: _encoded(name, value) for name, value in model.get_params(deep=False).items()},
+        "n_features": int(model.n_features_in_),
+        "fit": _fit_facts(model) if hasattr(model, "certificate_") else None,  # LIBLINEAR's models have none
+    }
+    archive.write(path, "model", SCHEMA, about, arrays)
+
+
+def load(path: Path) -> Any:
+    """The model in a file that `save`, `save_liblinear` or LIBLINEAR wrote.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    LinearSVC or LinearSVR
+        Fitted. From softmargin's format, it predicts as the saved one did, to the last bit; see `load_liblinear` for
+        what LIBLINEAR's lacks.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or something else.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from softmargin import LinearSVR, load, save
+    >>> path = os.path.join(tempfile.mkdtemp(), "example.model")
+    >>> save(LinearSVR().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]), path)
+    >>> load(path).certificate_.relative_gap < 1e-3
+    True
+    """
+    with open(path, "rb") as stream:
+        first = stream.read(64).split()
+    if first and first[0].decode("latin-1") in LIBLINEAR_HEADER:
+        return load_liblinear(path)
+    about, arrays = archive.read(path, "model", SCHEMA)
+    try:
+        return _restored(about, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{path} is a softmargin model whose parts do not fit together ({error!r})") from error
+
+
+def save_liblinear(model: Any, path: Path) -> None:
+    """Write a fitted model as LIBLINEAR's text, for its ``predict`` and other programs.
+
+    Parameters
+    ----------
+    model : LinearSVC or LinearSVR
+        Class labels must be integers. Only labels, weights and the loss are kept. LIBLINEAR has no free intercept: any
+        intercept is written as the weight of a feature of size 1, which scores the same.
+    path : path
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from softmargin import LinearSVC
+    >>> from softmargin.persist import save_liblinear
+    >>> path = os.path.join(tempfile.mkdtemp(), "example.model")
+    >>> clf = LinearSVC(fit_intercept=False).fit([[-1.0], [1.0]], [-1, 1])
+    >>> clf.certificate_.relative_gap < 1e-3
+    True
+    >>> save_liblinear(clf, path)
+    >>> print(open(path).readline().rstrip())
+    solver_type L2R_L1LOSS_SVC_DUAL
+    """
+    _check(model)
+    weights, intercept = np.atleast_2d(model.coef_), model.intercept_
+    loss = getattr(model, "loss", "epsilon_insensitive")
+    header = [f"solver_type {next(name for name, ours in LIBLINEAR_LOSSES.items() if ours == loss)}"]
+    if isinstance(model, LinearSVR):
+        header.append("nr_class 2")  # what LIBLINEAR writes there
+    else:
+        labels = _integers(model.classes_)
+        if len(labels) == 2:
+            labels.reverse()  # the one column belongs to the label named first, and ours to the larger
+        header += [f"nr_class {len(labels)}", f"label {' '.join(map(str, labels))}"]
+    rows = weights.T
+    if model.fit_intercept:
+        rows = np.vstack([rows, intercept])
+    header += [f"nr_feature {weights.shape[1]}", f"bias {1 if model.fit_intercept else -1}", "w"]
+    with archive.replacing(path) as stream:
+        stream.write("".join(f"{line}\n" for line in header).encode())
+        for row in rows:
+            stream.write(f"{' '.join(map(repr, row.tolist()))} \n".encode())
+
+
+def load_liblinear(path: Path) -> Any:
+    """The model in a file that LIBLINEAR's ``train`` wrote, for the losses that softmargin has.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    LinearSVC or LinearSVR
+        Fitted, with classes in ascending order. The file does not tell C, ε or class weights, so these have
+        softmargin's defaults, and how the fit went: there is no ``certificate_``, ``converged_``, ``n_iter_`` or
+        ``history_`` (`softmargin.certify` finds out). A bias feature becomes a penalised intercept of that size.
+
+    Raises
+    ------
+    ValueError
+        If the file is not in the format; the message has the number of the line.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from softmargin import Model, Problem, certify
+    >>> from softmargin.persist import load_liblinear
+    >>> path = os.path.join(tempfile.mkdtemp(), "example.model")
+    >>> lines = ["solver_type L2R_L1LOSS_SVC_DUAL", "nr_class 2", "label 1 -1", "nr_feature 1", "bias -1", "w", "1 "]
+    >>> with open(path, "w") as stream:
+    ...     print(*lines, sep="\\n", file=stream)
+    >>> model = load_liblinear(path)
+    >>> problem = Problem.of([[-1.0], [1.0]], [-1, 1], bias="none")
+    >>> certify(problem, Model(model.coef_[0])).relative_gap < 1e-3
+    True
+    """
+    with open(path, "rb") as stream:
+        text = _Text(path, stream.read().decode("latin-1").splitlines())
+    loss, labels, n_features, bias = text.header()
+    columns = len(labels) if len(labels) > 2 else 1
+    weights = text.weights(n_features + (bias >= 0), columns)
+    if len(labels) == 2 and labels[0] < labels[1]:
+        weights = -weights  # their column belongs to the label named first, and ours to the larger
+    elif len(labels) > 2:
+        weights = weights[:, np.argsort(labels)]
+    options: dict[str, Any] = {"fit_intercept": bias > 0, "intercept_scaling": bias if bias > 0 else None}
+    model = LinearSVC(loss=loss, **options) if labels else LinearSVR(**options)
+    model.coef_ = np.ascontiguousarray(weights[:n_features].T)
+    model.intercept_ = weights[n_features] * bias if bias > 0 else np.zeros(columns)
+    model.n_features_in_ = n_features
+    if labels:
+        model.classes_ = np.sort(np.array(labels))
+    return model
+
+
+def _check(model: Any) -> None:
+    if type(model) not in CLASSES.values():
+        raise ValueError(f"model={type(model).__name__}(...) cannot be saved: pass one of {', '.join(CLASSES)}")
+    check_is_fitted(model, "coef_")
+
+
+def _plain_labels(classes: Any) -> Any:
+    """Labels as an array that needs no pickle."""
+    if classes.dtype.kind in "OT" and all(isinstance(label, str) for label in classes):
+        return classes.astype(np.str_)
+    if classes.dtype.kind not in "biufU":
+        raise ValueError(f"the labels are {classes.dtype} ({classes[0]!r}, ...): only numbers, booleans and texts can be saved")
+    return classes
+
+
+def _integers(classes: Any) -> list[int]:
+    """Labels as LIBLINEAR's integers."""
+    whole = classes.dtype.kind in "iuf" and np.array_equal(classes, np.round(classes)) and abs(classes).max() < 2**31
+    if not whole:
+        raise ValueError(
+            f"LIBLINEAR's labels are integers of 32 bits, and these are {classes.tolist()[:3]}...: "
+            "fit with integer labels, or use softmargin's own format"
+        )
+    return [int(label) for label in classes]
+
+
+def _encoded(name: str, value: Any) -> Any:
+    """A parameter as JSON has it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if name in RUN_ONLY or (name == "random_state" and not isinstance(value, int)):
+        return None
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, dict):
+        return {"pairs": [[_encoded(name, key), _encoded(name, of)] for key, of in value.items()]}
+    if is_dataclass(value):
+        from softmargin.solvers import SOLVERS
+
+        for solver, kind in SOLVERS.items():
+            if type(value) is kind:
+                return {"solver": solver, "fields": {f.name: _encoded(name, getattr(value, f.name)) for f in fields(value)}}
+    raise ValueError(f"{name}={value!r} cannot be saved: set it to a number, a name or None first")
+
+
+def _decoded(value: Any) -> Any:
+    """A parameter as `_encoded` was given it."""
+    if not isinstance(value, dict):
+        return value
+    if "pairs" in value:
+        return dict(value["pairs"])
+    from softmargin.solvers import SOLVERS
+
+    return SOLVERS[value["solver"]](**value["fields"])
+
+
+def _fit_facts(model: Any) -> dict[str, Any]:
+    """How the fit went, as JSON has it."""
+    runs = model.history_ if model.history_ and isinstance(model.history_[0], list) else [model.history_]
+    return {
+        "certificate": _numbers(model.certificate_),
+        "converged": bool(model.converged_),
+        "n_iter": int(model.n_iter_),
+        "history": [[[float(record.seconds), *_numbers(record.certificate)] for record in run] for run in runs],
+    }
+
+
+def _numbers(certificate: Any) -> list[float]:
+    return [float(certificate.primal), float(certificate.dual), float(certificate.work.passes), *map(int, certificate.work[1:])]
+
+
+def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> Any:
+    """The estimator that `save` was given."""
+    model = CLASSES[about["class"]](**{name: _decoded(value) for name, value in about["parameters"].items()})
+    model.coef_, model.intercept_, model.n_features_in_ = arrays["coef"], arrays["intercept"], int(about["n_features"])
+    shape = np.atleast_2d(model.coef_).shape
+    if shape != (len(model.intercept_), model.n_features_in_):
+        raise ValueError(f"weights of shape {shape} for {len(model.intercept_)} scores of {model.n_features_in_} features")
+    if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
+        raise ValueError("weights that are not finite")
+    if isinstance(model, LinearSVC):
+        model.classes_ = arrays["classes"]
+        if len(model.classes_) != (2 if shape[0] == 1 else shape[0]):
+            raise ValueError(f"{len(model.classes_)} labels for {shape[0]} scores")
+    if "feature_names" in arrays:
+        model.feature_names_in_ = arrays["feature_names"].astype(object)
+    if about["fit"] is not None:
+        _tell_fit(model, about["fit"])
+    return model
+
+
+def _tell_fit(model: Any, fit: dict[str, Any]) -> None:
+    """Set the attributes that tell how the fit went."""
+    from softmargin.certificate import Certificate
+    from softmargin.history import History, Record
+    from softmargin.problem import Work
+
+    def certificate(primal: float, dual: float, *work: Any) -> Certificate:
+        return Certificate(primal, dual, Work(*work))
+
+    model.certificate_ = certificate(*fit["certificate"])
+    model.dual_gap_ = model.certificate_.gap
+    model.converged_, model.n_iter_ = fit["converged"], fit["n_iter"]
+    runs = [History(Record(seconds, certificate(*numbers)) for seconds, *numbers in run) for run in fit["history"]]
+    model.history_ = runs[0] if len(runs) == 1 else runs
+
+
+class _Text:
+    """The lines of a LIBLINEAR model, read with complaints that name the line."""
+
+    def __init__(self, path: Path, lines: list[str]) -> None:
+        self.path, self.lines, self.at = path, lines, 0
+
+    def fail(self, problem: str) -> NoReturn:
+        raise ValueError(f"{os.fspath(self.path)}, line {self.at}: {problem}; it is not a whole LIBLINEAR model")
+
+    def number(self, text: str, kind: type[Any] = float) -> Any:
+        try:
+            value = kind(text) if "_" not in text else None
+        except ValueError:
+            value = None
+        if value is None or not np.isfinite(value):
+            self.fail(f"{text[:40]!r} is not a finite {'integer' if kind is int else 'number'}")
+        return value
+
+    def header(self) -> tuple[str, list[int], int, float]:
+        """The loss, the labels (none in regression), the number of features and the bias; moves on to the weights."""
+        found: dict[str, list[str]] = {}
+        for line in self.lines:
+            self.at += 1
+            name, *values = line.split() or [""]
+            if name == "w":
+                break
+            if name not in LIBLINEAR_HEADER or name in found or not values:
+                self.fail(f"{line[:40]!r} is not a header line that is expected here")
+            found[name] = values
+            if name == "solver_type" and values[0] not in LIBLINEAR_LOSSES:
+                self.fail(f"solver_type {values[0]} is not one that softmargin has: {', '.join(LIBLINEAR_LOSSES)}")
+            for value in values if name != "solver_type" else []:
+                self.number(value, float if name == "bias" else int)
+        else:
+            self.fail("the file ends before its weights")
+        loss = LIBLINEAR_LOSSES[found["solver_type"][0]] if "solver_type" in found else ""
+        regression = loss == "epsilon_insensitive"
+        missing = [name for name in LIBLINEAR_HEADER if name not in found and not (regression and name == "label")]
+        if missing:
+            self.fail(f"the header has no {missing[0]}")
+        labels = [] if regression else [int(label) for label in found["label"]]
+        n_classes, n_features = int(found["nr_class"][0]), int(found["nr_feature"][0])
+        if not regression and (n_classes < 2 or len(set(labels)) != n_classes or len(labels) != n_classes):
+            self.fail(f"nr_class is {n_classes} and the labels are {labels[:10]}")
+        if n_features < 1:
+            self.fail(f"nr_feature is {n_features}")
+        return loss, labels, n_features, float(found["bias"][0])
+
+    def weights(self, n_rows: int, n_columns: int) -> Any:
+        """All weights, one line for each feature."""
+        rows: list[list[float]] = []
+        for line in islice(self.lines, self.at, None):
+            self.at += 1
+            row = [self.number(text) for text in line.split()]
+            if len(row) != n_columns and (row or len(rows) < n_rows):
+                self.fail(f"there are {len(row)} weights where {n_columns} are expected")
+            if row:
+                rows.append(row)
+            if len(rows) > n_rows:
+                self.fail(f"there are more than {n_rows} lines of weights")
+        if len(rows) < n_rows:
+            self.fail(f"there are {len(rows)} lines of weights where {n_rows} are expected")
+        return np.array(rows)
