@@ -85,7 +85,9 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - began, result
 
 
-def serve(rival: str, X: Any, y: Any, C: float, threads: int, limit: float) -> Iterator[tuple[float, float, Any] | None]:
+def serve(
+    rival: str, X: Any, y: Any, C: float, threads: int, limit: float
+) -> Iterator[tuple[float, float, Any] | None]:
     """The runs of a rival in its own process; None, and the end, when one takes longer than `limit` seconds."""
     here, there = mp.Pipe()
     process = mp.get_context("fork").Process(target=_work, args=(there, rival, X, y, C, threads), daemon=True)
@@ -122,12 +124,16 @@ def liblinear_without_cap() -> Path:
         return home
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([*pip, "download", "--no-deps", "--no-binary", ":all:", "liblinear-official", "-d", folder], check=True)
+        subprocess.run(
+            [*pip, "download", "--no-deps", "--no-binary", ":all:", "liblinear-official", "-d", folder], check=True
+        )
         archive = next(Path(folder).glob("*.tar.gz"))
         with tarfile.open(archive) as tar:
             tar.extractall(folder, filter="data")
         source = next(Path(folder).glob("*/cpp-source/linear.cpp"))
-        text, changed = re.subn(r"int dual_solver_max_iter = 300;", "int dual_solver_max_iter = 2000000000;", source.read_text())
+        text, changed = re.subn(
+            r"int dual_solver_max_iter = 300;", "int dual_solver_max_iter = 2000000000;", source.read_text()
+        )
         if changed != 1:
             raise RuntimeError(f"{source.name} of this release has its cap elsewhere")
         source.write_text(text)

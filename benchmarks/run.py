@@ -51,7 +51,13 @@ def machine() -> dict[str, Any]:
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
     versions = {"numpy": np.__version__, "scipy": scipy.__version__, "scikit-learn": sklearn.__version__}
     versions |= {"numba": numba.__version__, "softmargin": __version__, "python": platform.python_version()}
-    return {"cpu": cpu, "cores": os.cpu_count(), "commit": commit, "date": time.strftime("%Y-%m-%d"), "versions": versions}
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "commit": commit,
+        "date": time.strftime("%Y-%m-%d"),
+        "versions": versions,
+    }
 
 
 def median_seconds(call: Callable[[], Any], repeats: int) -> tuple[float, Any]:
@@ -78,7 +84,9 @@ def linear() -> list[dict[str, Any]]:
                     row[f"gap {jobs} {gap:g}"] = solution.certificate.relative_gap
             dual = solve(problem, stop=Stop(gap=1e-7)).certificate.dual
             for rival in RIVALS:
-                row["rivals"][rival] = to_accuracies(rival, X, y, C, problem, dual, [row[f"ours 2 {g:g}"] for g in ACCURACIES])
+                row["rivals"][rival] = to_accuracies(
+                    rival, X, y, C, problem, dual, [row[f"ours 2 {g:g}"] for g in ACCURACIES]
+                )
             out.append(row)
             print(json.dumps(row), flush=True)
     return out
@@ -171,7 +179,11 @@ print(json.dumps([imported, first - second]))
     with tempfile.TemporaryDirectory() as cache:
         for _ in range(6):
             done = subprocess.run(
-                [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | {"NUMBA_CACHE_DIR": cache}
+                [sys.executable, "-c", code],
+                capture_output=True,
+                text=True,
+                check=True,
+                env=os.environ | {"NUMBA_CACHE_DIR": cache},
             )
             runs.append(json.loads(done.stdout))
     return {
@@ -189,7 +201,12 @@ def table1() -> list[dict[str, Any]]:
         problem = Problem.of(*tasks.binary(name), C=0.1, bias="none", n_jobs=2)
         ours = solve(problem, stop=Stop(gap=1e-5)).certificate
         exact = solve(problem, "newton", stop=Stop(gap=1e-9)).certificate
-        row = {"data": name, "paper": [lower, upper], "ours": [ours.dual, ours.primal], "optimum": [exact.dual, exact.primal]}
+        row = {
+            "data": name,
+            "paper": [lower, upper],
+            "ours": [ours.dual, ours.primal],
+            "optimum": [exact.dual, exact.primal],
+        }
         row["overlap"] = bool(ours.dual <= upper and lower <= ours.primal)
         out.append(row)
         print(json.dumps(row), flush=True)

@@ -1,16 +1,17 @@
 """Models in files, without pickle: softmargin's own format, and LIBLINEAR's text.
 
 Softmargin's own holds all that a fitted estimator knows (parameters, weights, labels, certificate, history) as plain
-arrays and JSON, see `archive`: nothing in it can run code. LIBLINEAR's holds labels and weights alone, for its own
-programs and those that read its files. `load` tells the two apart.
+arrays and JSON, see `archive`: nothing in it can run code. LIBLINEAR's holds the loss, labels and weights alone.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from dataclasses import fields, is_dataclass
-from itertools import islice
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from dataclasses import asdict, is_dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -25,6 +26,8 @@ Path = str | os.PathLike[str]
 SCHEMA = 1
 CLASSES: dict[str, type[Any]] = {"LinearSVC": LinearSVC, "LinearSVR": LinearSVR}
 RUN_ONLY = ("callbacks", "checkpoint")  # parameters that belong to a run on one machine, not to a model
+
+FIT_FACTS = ("certificate_", "converged_", "n_iter_", "history_")
 
 LIBLINEAR_LOSSES = {
     "L2R_L1LOSS_SVC_DUAL": "hinge",
@@ -70,7 +73,7 @@ def save(model: Any, path: Path) -> None:
         "class": type(model).__name__,
         "parameters": {name: _encoded(name, value) for name, value in model.get_params(deep=False).items()},
         "n_features": int(model.n_features_in_),
-        "fit": _fit_facts(model) if hasattr(model, "certificate_") else None,  # LIBLINEAR's models have none
+        "fit": {name: _encoded(name, getattr(model, name)) for name in FIT_FACTS if hasattr(model, name)},
     }
     archive.write(path, "model", SCHEMA, about, arrays)
 
@@ -103,9 +106,11 @@ def load(path: Path) -> Any:
     True
     """
     with open(path, "rb") as stream:
-        first = stream.read(64).split()
-    if first and first[0].decode("latin-1") in LIBLINEAR_HEADER:
+        first = stream.read(64)
+    if first.startswith(tuple(name.encode() for name in LIBLINEAR_HEADER)):
         return load_liblinear(path)
+    if not first.startswith(b"PK"):
+        raise ValueError(f"{os.fspath(path)} is neither a softmargin model nor one of LIBLINEAR's")
     about, arrays = archive.read(path, "model", SCHEMA)
     try:
         return _restored(about, arrays)
@@ -125,16 +130,14 @@ def save_liblinear(model: Any, path: Path) -> None:
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> import pathlib, tempfile
     >>> from softmargin import LinearSVC
     >>> from softmargin.persist import save_liblinear
-    >>> path = os.path.join(tempfile.mkdtemp(), "example.model")
     >>> clf = LinearSVC(fit_intercept=False).fit([[-1.0], [1.0]], [-1, 1])
-    >>> clf.certificate_.relative_gap < 1e-3
-    True
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "example.model"
     >>> save_liblinear(clf, path)
-    >>> print(open(path).readline().rstrip())
-    solver_type L2R_L1LOSS_SVC_DUAL
+    >>> path.read_text().split()[:2], clf.certificate_.relative_gap < 1e-3
+    (['solver_type', 'L2R_L1LOSS_SVC_DUAL'], True)
     """
     _check(model)
     weights, intercept = np.atleast_2d(model.coef_), model.intercept_
@@ -179,28 +182,28 @@ def load_liblinear(path: Path) -> Any:
     Examples
     --------
     >>> import os, tempfile
-    >>> from softmargin import Model, Problem, certify
-    >>> from softmargin.persist import load_liblinear
-    >>> path = os.path.join(tempfile.mkdtemp(), "example.model")
-    >>> lines = ["solver_type L2R_L1LOSS_SVC_DUAL", "nr_class 2", "label 1 -1", "nr_feature 1", "bias -1", "w", "1 "]
-    >>> with open(path, "w") as stream:
-    ...     print(*lines, sep="\\n", file=stream)
-    >>> model = load_liblinear(path)
-    >>> problem = Problem.of([[-1.0], [1.0]], [-1, 1], bias="none")
-    >>> certify(problem, Model(model.coef_[0])).relative_gap < 1e-3
+    >>> from softmargin import LinearSVC, Model, Problem, certify
+    >>> from softmargin.persist import load_liblinear, save_liblinear
+    >>> path, X, y = os.path.join(tempfile.mkdtemp(), "example.model"), [[-1.0], [1.0]], [-1, 1]
+    >>> save_liblinear(LinearSVC(fit_intercept=False).fit(X, y), path)
+    >>> certify(Problem.of(X, y, bias="none"), Model(load_liblinear(path).coef_[0])).relative_gap < 1e-3
     True
     """
     with open(path, "rb") as stream:
-        text = _Text(path, stream.read().decode("latin-1").splitlines())
-    loss, labels, n_features, bias = text.header()
-    columns = len(labels) if len(labels) > 2 else 1
-    weights = text.weights(n_features + (bias >= 0), columns)
+        lines = _Lines(stream.read().decode("latin-1"))
+    try:
+        header = _header(lines)
+        labels, n_features, bias = header["label"], header["nr_feature"], header["bias"]
+        columns = len(labels) if len(labels) > 2 else 1
+        weights = _weights(lines, n_features + (bias >= 0), columns)
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)}, line {lines.at}: {error}; it is not a whole LIBLINEAR model") from error
     if len(labels) == 2 and labels[0] < labels[1]:
         weights = -weights  # their column belongs to the label named first, and ours to the larger
     elif len(labels) > 2:
         weights = weights[:, np.argsort(labels)]
     options: dict[str, Any] = {"fit_intercept": bias > 0, "intercept_scaling": bias if bias > 0 else None}
-    model = LinearSVC(loss=loss, **options) if labels else LinearSVR(**options)
+    model = LinearSVC(loss=header["solver_type"], **options) if labels else LinearSVR(**options)
     model.coef_ = np.ascontiguousarray(weights[:n_features].T)
     model.intercept_ = weights[n_features] * bias if bias > 0 else np.zeros(columns)
     model.n_features_in_ = n_features
@@ -220,13 +223,15 @@ def _plain_labels(classes: Any) -> Any:
     if classes.dtype.kind in "OT" and all(isinstance(label, str) for label in classes):
         return classes.astype(np.str_)
     if classes.dtype.kind not in "biufU":
-        raise ValueError(f"the labels are {classes.dtype} ({classes[0]!r}, ...): only numbers, booleans and texts can be saved")
+        raise ValueError(
+            f"the labels are {classes.dtype} ({classes[0]!r}, ...): only numbers, booleans and texts can be saved"
+        )
     return classes
 
 
 def _integers(classes: Any) -> list[int]:
     """Labels as LIBLINEAR's integers."""
-    whole = classes.dtype.kind in "iuf" and np.array_equal(classes, np.round(classes)) and abs(classes).max() < 2**31
+    whole = classes.dtype.kind in "iuf" and abs(classes).max() < 2**31
     if not whole:
         raise ValueError(
             f"LIBLINEAR's labels are integers of 32 bits, and these are {classes.tolist()[:3]}...: "
@@ -236,22 +241,19 @@ def _integers(classes: Any) -> list[int]:
 
 
 def _encoded(name: str, value: Any) -> Any:
-    """A parameter as JSON has it."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if name in RUN_ONLY or (name == "random_state" and not isinstance(value, int)):
+    """A parameter, or what a fit has told, as JSON has it."""
+    if name in RUN_ONLY or (name == "random_state" and not isinstance(value, (int, np.integer))):
         return None
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
     if isinstance(value, dict):
-        return {"pairs": [[_encoded(name, key), _encoded(name, of)] for key, of in value.items()]}
-    if is_dataclass(value):
-        from softmargin.solvers import SOLVERS
+        value = {"pairs": list(value.items())}
+    try:
+        if is_dataclass(value):
+            from softmargin.solvers import SOLVERS
 
-        for solver, kind in SOLVERS.items():
-            if type(value) is kind:
-                return {"solver": solver, "fields": {f.name: _encoded(name, getattr(value, f.name)) for f in fields(value)}}
-    raise ValueError(f"{name}={value!r} cannot be saved: set it to a number, a name or None first")
+            value = {"solver": {kind: solver for solver, kind in SOLVERS.items()}[type(value)], "fields": asdict(value)}
+        return json.loads(json.dumps(value, default=np.generic.item))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{name}={value!r} cannot be saved: set it to a number, a name or None first") from error
 
 
 def _decoded(value: Any) -> Any:
@@ -265,28 +267,15 @@ def _decoded(value: Any) -> Any:
     return SOLVERS[value["solver"]](**value["fields"])
 
 
-def _fit_facts(model: Any) -> dict[str, Any]:
-    """How the fit went, as JSON has it."""
-    runs = model.history_ if model.history_ and isinstance(model.history_[0], list) else [model.history_]
-    return {
-        "certificate": _numbers(model.certificate_),
-        "converged": bool(model.converged_),
-        "n_iter": int(model.n_iter_),
-        "history": [[[float(record.seconds), *_numbers(record.certificate)] for record in run] for run in runs],
-    }
-
-
-def _numbers(certificate: Any) -> list[float]:
-    return [float(certificate.primal), float(certificate.dual), float(certificate.work.passes), *map(int, certificate.work[1:])]
-
-
 def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> Any:
     """The estimator that `save` was given."""
     model = CLASSES[about["class"]](**{name: _decoded(value) for name, value in about["parameters"].items()})
     model.coef_, model.intercept_, model.n_features_in_ = arrays["coef"], arrays["intercept"], int(about["n_features"])
     shape = np.atleast_2d(model.coef_).shape
     if shape != (len(model.intercept_), model.n_features_in_):
-        raise ValueError(f"weights of shape {shape} for {len(model.intercept_)} scores of {model.n_features_in_} features")
+        raise ValueError(
+            f"weights of shape {shape} for {len(model.intercept_)} scores of {model.n_features_in_} features"
+        )
     if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
         raise ValueError("weights that are not finite")
     if isinstance(model, LinearSVC):
@@ -295,7 +284,7 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> Any:
             raise ValueError(f"{len(model.classes_)} labels for {shape[0]} scores")
     if "feature_names" in arrays:
         model.feature_names_in_ = arrays["feature_names"].astype(object)
-    if about["fit"] is not None:
+    if about["fit"]:  # models from LIBLINEAR have none
         _tell_fit(model, about["fit"])
     return model
 
@@ -306,76 +295,69 @@ def _tell_fit(model: Any, fit: dict[str, Any]) -> None:
     from softmargin.history import History, Record
     from softmargin.problem import Work
 
-    def certificate(primal: float, dual: float, *work: Any) -> Certificate:
+    def certificate(primal: float, dual: float, work: list[Any]) -> Certificate:
         return Certificate(primal, dual, Work(*work))
 
-    model.certificate_ = certificate(*fit["certificate"])
+    model.certificate_ = certificate(*fit["certificate_"])
     model.dual_gap_ = model.certificate_.gap
-    model.converged_, model.n_iter_ = fit["converged"], fit["n_iter"]
-    runs = [History(Record(seconds, certificate(*numbers)) for seconds, *numbers in run) for run in fit["history"]]
-    model.history_ = runs[0] if len(runs) == 1 else runs
+    model.converged_, model.n_iter_ = fit["converged_"], fit["n_iter_"]
+    runs = [fit["history_"]] if len(model.intercept_) == 1 else fit["history_"]
+    histories = [History(Record(seconds, certificate(*numbers)) for seconds, numbers in run) for run in runs]
+    model.history_ = histories[0] if len(runs) == 1 else histories
 
 
-class _Text:
-    """The lines of a LIBLINEAR model, read with complaints that name the line."""
+class _Lines:
+    """Lines as words, counted for messages."""
 
-    def __init__(self, path: Path, lines: list[str]) -> None:
-        self.path, self.lines, self.at = path, lines, 0
+    def __init__(self, text: str) -> None:
+        self.lines, self.at = text.rstrip().splitlines(), 0
 
-    def fail(self, problem: str) -> NoReturn:
-        raise ValueError(f"{os.fspath(self.path)}, line {self.at}: {problem}; it is not a whole LIBLINEAR model")
-
-    def number(self, text: str, kind: type[Any] = float) -> Any:
-        try:
-            value = kind(text) if "_" not in text else None
-        except ValueError:
-            value = None
-        if value is None or not np.isfinite(value):
-            self.fail(f"{text[:40]!r} is not a finite {'integer' if kind is int else 'number'}")
-        return value
-
-    def header(self) -> tuple[str, list[int], int, float]:
-        """The loss, the labels (none in regression), the number of features and the bias; moves on to the weights."""
-        found: dict[str, list[str]] = {}
-        for line in self.lines:
+    def __iter__(self) -> Iterator[list[str]]:
+        for line in self.lines[self.at :]:
             self.at += 1
-            name, *values = line.split() or [""]
-            if name == "w":
-                break
-            if name not in LIBLINEAR_HEADER or name in found or not values:
-                self.fail(f"{line[:40]!r} is not a header line that is expected here")
-            found[name] = values
-            if name == "solver_type" and values[0] not in LIBLINEAR_LOSSES:
-                self.fail(f"solver_type {values[0]} is not one that softmargin has: {', '.join(LIBLINEAR_LOSSES)}")
-            for value in values if name != "solver_type" else []:
-                self.number(value, float if name == "bias" else int)
-        else:
-            self.fail("the file ends before its weights")
-        loss = LIBLINEAR_LOSSES[found["solver_type"][0]] if "solver_type" in found else ""
-        regression = loss == "epsilon_insensitive"
-        missing = [name for name in LIBLINEAR_HEADER if name not in found and not (regression and name == "label")]
-        if missing:
-            self.fail(f"the header has no {missing[0]}")
-        labels = [] if regression else [int(label) for label in found["label"]]
-        n_classes, n_features = int(found["nr_class"][0]), int(found["nr_feature"][0])
-        if not regression and (n_classes < 2 or len(set(labels)) != n_classes or len(labels) != n_classes):
-            self.fail(f"nr_class is {n_classes} and the labels are {labels[:10]}")
-        if n_features < 1:
-            self.fail(f"nr_feature is {n_features}")
-        return loss, labels, n_features, float(found["bias"][0])
+            yield line.split()
 
-    def weights(self, n_rows: int, n_columns: int) -> Any:
-        """All weights, one line for each feature."""
-        rows: list[list[float]] = []
-        for line in islice(self.lines, self.at, None):
-            self.at += 1
-            row = [self.number(text) for text in line.split()]
-            if len(row) != n_columns and (row or len(rows) < n_rows):
-                self.fail(f"there are {len(row)} weights where {n_columns} are expected")
-            if row:
-                rows.append(row)
-            if len(rows) > n_rows:
-                self.fail(f"there are more than {n_rows} lines of weights")
-        if len(rows) < n_rows:
-            self.fail(f"there are {len(rows)} lines of weights where {n_rows} are expected")
-        return np.array(rows)
+
+def _header(lines: _Lines) -> dict[str, Any]:
+    """What is said before the weights."""
+    found: dict[str, Any] = {}
+    for name, *values in filter(None, lines):
+        if name == "w":
+            break
+        if name not in LIBLINEAR_HEADER or name in found:
+            raise ValueError(f"{name[:40]!r} is not expected in the header")
+        if name == "label":
+            found[name] = [int(value) for value in values]
+            continue
+        (value,) = values
+        if name == "solver_type" and value not in LIBLINEAR_LOSSES:
+            raise ValueError(
+                f"solver_type {value} is not one of {', '.join(LIBLINEAR_LOSSES)}, the ones that softmargin has"
+            )
+        found[name] = (
+            LIBLINEAR_LOSSES[value] if name == "solver_type" else float(value) if name == "bias" else int(value)
+        )
+    if found.get("solver_type") == "epsilon_insensitive":
+        found["label"] = []
+    missing = [name for name in LIBLINEAR_HEADER if name not in found]
+    if missing:
+        raise ValueError(f"the header has no {missing[0]}")
+    n_classes, labels = found["nr_class"], found["label"]
+    if labels and (n_classes < 2 or len(labels) != n_classes or len(set(labels)) != n_classes):
+        raise ValueError(f"nr_class is {n_classes} and the labels are {labels[:10]}")
+    if found["nr_feature"] < 1 or not math.isfinite(found["bias"]):
+        raise ValueError(f"nr_feature is {found['nr_feature']} and bias {found['bias']}")
+    return found
+
+
+def _weights(lines: _Lines, n_rows: int, n_columns: int) -> Any:
+    """The weights, one line for each feature."""
+    rows = []
+    for words in lines:
+        row = [float(word) for word in words]
+        if len(row) != n_columns or not all(map(math.isfinite, row)):
+            raise ValueError(f"{' '.join(words)[:60]!r} are not {n_columns} finite weights")
+        rows.append(row)
+    if len(rows) != n_rows:
+        raise ValueError(f"there are {len(rows)} lines of weights where {n_rows} are expected")
+    return np.array(rows)

@@ -93,6 +93,7 @@ def optimum(X, y, c, loss: str, bias: str) -> float:
         return float(minimize(both, np.zeros(Z.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-9}).fun)
     common = {"tol": 1e-10, "C": 1.0}
     if bias == "free":
+        common |= {"tol": 1e-7, "max_iter": 300_000}
         best = SVC(kernel="linear", **common) if loss == "hinge" else SVR(kernel="linear", epsilon=EPSILON, **common)
     else:
         common |= {"max_iter": 1_000_000, "fit_intercept": bias == "penalised", "intercept_scaling": RHO, "random_state": 0}

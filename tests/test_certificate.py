@@ -92,6 +92,15 @@ def test_without_a_dual_point_nothing_is_claimed():
     assert certificate.primal >= best
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_bias_where_the_problem_has_none_proves_nothing(loss):
+    p, best = known(loss, "none")
+    solution = solve(known(loss, "free")[0], stop=Stop(gap=1e-6))
+    proven = prove(p, Iterate(solution.model, solution.a))
+    assert proven.model.b == 0.0
+    assert proven.certificate.primal >= best * (1 - 1e-8)
+
+
 def test_arithmetic():
     assert Certificate(3.0, 2.0).gap == 1.0
     assert Certificate(3.0, 2.0).relative_gap == 0.5

@@ -1,7 +1,8 @@
 """The choice between the linear solvers, by shape first and then by watching: what ``solver="auto"`` does.
 
 Coordinate descent wins where a few passes are enough: text, small C, loose gaps. Newton wins where it needs many, if
-its systems are small. Very tall data go to Newton at once, as even a few passes cost more than its start on a sample.
+its systems are small. Very tall data go to Newton at once, as even a few passes cost more than its start on a sample,
+and so do smooth losses of few features.
 Elsewhere coordinate descent begins, and when its own gap falls so slowly that it would need more than `PATIENCE`
 further passes, Newton goes on from its point. The figures behind the rule are in ``docs/performance.md``.
 """
@@ -13,12 +14,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from softmargin.losses import SMOOTH
 from softmargin.problem import Iterate, Problem, Work
 from softmargin.solvers.linear.dual_descent import DualDescent
 from softmargin.solvers.linear.newton import Newton
 from softmargin.solvers.support import Support
 
 TALL = 2000  # rows per feature from which Newton begins at once
+NARROW = 1000  # features up to which Newton begins at once with a smooth loss, for which it needs few steps
 SMALL = 3000  # features, or rows, up to which Newton's systems are quickly factored
 LOOK = 4.0  # passes between two looks at the speed of coordinate descent
 PATIENCE = 10.0  # passes of coordinate descent that a run of Newton is worth
@@ -52,8 +55,9 @@ class Auto:
     seed: int = 0
 
     def init(self, problem: Problem, start: Iterate | None = None) -> State:
-        """Newton at once for very tall data, else coordinate descent."""
-        newton = problem.n > TALL * problem.n_features
+        """Newton at once for very tall data and for smooth losses of few features, else coordinate descent."""
+        few_steps = isinstance(problem.loss, SMOOTH) and problem.n_features <= NARROW
+        newton = few_steps or problem.n > TALL * problem.n_features
         solver = Newton(self.seed) if newton else DualDescent(self.seed)
         return State(solver.init(problem, start), newton, np.inf, 0.0, Work())
 

@@ -10,10 +10,9 @@ A step costs two passes over the entries of one row: ``z = ⟨w, x⟩`` and ``w 
   memory is read in stretches. (Blocks of 256 need three times the passes: neighbours meet too regularly.)
 - Shrinking: a row whose variable did not move rests, twice as long each time, at most `REST` passes. Nothing has to be
   undone at the end, as every row comes back by itself.
+- Relaxation: a step goes 1.3 times as far as the best one, which saves a third of the passes to tight gaps.
 - Free bias: proximal point on b alone. The bias is a feature of size ρ whose weight is measured from a centre, and
   the centre moves to the bias found after each pass.
-- Threads: each has its own columns, so that no two write the same weight; they exchange the parts of z for 8 rows at
-  a time (`team`). Rows in one such block do not see each other's steps.
 """
 
 from __future__ import annotations
@@ -30,6 +29,8 @@ from softmargin.solvers.support import Support
 
 NEIGHBOURS = np.uint64(16)
 REST = 15
+SCAN = 4  # when few rows are awake, only every so many passes look for others whose rest has ended
+RELAXATION = 1.3  # below 2, so that every step still gains
 PROXIMAL = 0.03  # the squared size of the bias feature that frees the bias, in mean squared lengths of the rows
 SMALLEST = 1e-300  # stands for the squared length of an empty row
 FAR = 1 << 24  # bytes of data above which the next rows are asked for ahead of their turn
@@ -77,7 +78,7 @@ class State:
 
     w: Any
     a: Any
-    q: Any  # squared length of the rows, bias feature included
+    q: Any  # squared length of the rows, bias feature included, over the relaxation
     bias: Any  # the centre of b, and Σ a
     pull: float  # squared size of the bias feature
     due: Any  # the pass in which a row is visited next
@@ -113,17 +114,20 @@ class DualDescent:
         pull = PROXIMAL * float(q.mean()) if problem.bias == "free" else problem.rho2
         due, wait = np.zeros(problem.n, np.int32), np.zeros(problem.n, np.uint8)
         rng = np.random.default_rng(self.seed)
-        return State(w, a, np.maximum(q + pull, SMALLEST), bias, pull, due, wait, 0, rng, np.inf, Work())
+        return State(w, a, np.maximum(q + pull, SMALLEST) / RELAXATION, bias, pull, due, wait, 0, rng, np.inf, Work())
 
     def step(self, problem: Problem, s: State) -> State:
         """Passes over the rows that do not rest, until they add up to half of all rows."""
         loss, rows, y, c = problem.loss, problem.rows, problem.y, problem.c
         ahead = np.uint64(2 if rows.data.nbytes > FAR else 0)
-        space = np.empty(problem.n + 1, np.uint64)
+        space, visits = np.empty(problem.n + 1, np.uint64), np.empty(0, np.uint64)
         s.gap, visited, read = 0.0, 0, 0
         while 2 * visited < problem.n:
-            blocks = s.rng.permutation(-(-problem.n // int(NEIGHBOURS)))
-            visits = space[: due_rows(blocks, s.due, s.now, space)]
+            if s.now % SCAN and 0 < 8 * len(visits) < problem.n:
+                visits = s.rng.permutation(visits[s.due[visits] <= s.now])
+            else:
+                blocks = s.rng.permutation(-(-problem.n // int(NEIGHBOURS)))
+                visits = space[: due_rows(blocks, s.due, s.now, space)]
             gap, accesses = sweep(loss, rows, y, c, s.q, visits, s.now, s.a, s.due, s.wait, s.w, s.bias, s.pull, ahead)
             if problem.bias == "free":
                 s.bias[0] += s.pull * s.bias[1]

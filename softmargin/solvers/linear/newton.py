@@ -37,6 +37,7 @@ from softmargin.solvers.support import Support
 WIDE = 4.0  # the first smoothing width, in mean losses: at zero every row bends
 NARROW = 0.25  # the smoothing width shrinks to this after a stationary round
 NEWTON_STEPS = 12  # in one round, at most
+SMOOTH_STEPS = 2  # of a smooth loss, which has no multipliers to wait for
 STATIONARY = 0.1  # the share of the gap that the gradient may make in a stationary point
 SAMPLE = 8  # the start uses one row in so many, if at least SMALLEST remain
 SMALLEST = 2000
@@ -186,7 +187,7 @@ class Newton:
         q, w, b, pull, total = s.delta / c, s.w, s.b, s.pull.copy(), float(s.reply.sum())
         systems, stored = Systems(d, part.n_jobs), entries(rows)
         bends = np.empty(part.n)
-        for steps in range(NEWTON_STEPS):
+        for steps in range(SMOOTH_STEPS if isinstance(loss, SMOOTH) else NEWTON_STEPS):
             new = np.empty(part.n)
             gap = replies(loss, y, z, a, q, c, new, bends)
             pull += part.image(new - reply)
@@ -245,6 +246,8 @@ def _line_search(problem: Problem, at: Model, move: Model, z: Any, dz: Any, a: A
         at_high = slope(high)
     t = high
     for _ in range(20):
+        if not at_high > at_low:  # nothing is left but rounding
+            break
         t = low - at_low * (high - low) / (at_high - at_low)
         t = min(max(t, low + 0.1 * (high - low)), high - 0.1 * (high - low))
         here = slope(t)

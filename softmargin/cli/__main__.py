@@ -1,0 +1,5 @@
+"""``python -m softmargin.cli``."""
+
+from softmargin.cli import main
+
+main()

@@ -1,0 +1,156 @@
+"""``softmargin certify``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from softmargin.cli import common
+
+if TYPE_CHECKING:
+    from softmargin import Certificate, Problem
+
+Bias = Literal["none", "free", "penalised"]
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="Model of softmargin or LIBLINEAR.")],
+    data: Annotated[str, typer.Argument(help="The file it was trained on; '-' for the standard input.")],
+    C: Annotated[
+        float | None,
+        typer.Option("--C", "-C", callback=common.finite_above_zero, help="Default: the model's, 1 for LIBLINEAR's."),
+    ] = None,
+    loss: Annotated[common.Loss | None, typer.Option(help="Default: the model's.")] = None,
+    epsilon: Annotated[float | None, typer.Option(min=0.0, help="Default: the model's, 0 for LIBLINEAR's.")] = None,
+    class_weight: common.ClassWeight = None,
+    bias: Annotated[Bias | None, typer.Option(help="Default: the model's; a LIBLINEAR model's is penalised.")] = None,
+    bias_scale: Annotated[
+        float | None,
+        typer.Option(
+            callback=common.finite_above_zero, help="Size of the penalised bias feature. Default: the model's."
+        ),
+    ] = None,
+    gap: Annotated[float, typer.Option(callback=common.above_zero, help="Accuracy of the bound.")] = 1e-4,
+    zero_based: common.ZeroBased = None,
+    float64: common.Float64 = False,
+    jobs: common.Jobs = None,
+    as_json: common.AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the relative distance alone.")] = False,
+) -> None:
+    """Say how far any linear model is from the optimum of its training problem: a proven bound.
+
+    Several classes are one problem each, one against the rest; the sum is reported too.
+
+    Example: `softmargin certify a9a.model a9a --C 0.1`
+    """
+    if bias_scale is not None and bias not in (None, "penalised"):
+        raise typer.BadParameter(f"there is no bias to penalise with --bias {bias}", param_hint="--bias-scale")
+    weights = common.class_weights(class_weight)
+    estimator = common.read_model(model)
+    classifies = hasattr(estimator, "classes_")
+    if loss is not None and classifies == (loss == "epsilon_insensitive"):
+        raise typer.BadParameter(f"{model} is a {'classifier' if classifies else 'regression'}", param_hint="--loss")
+    if epsilon is not None and classifies:
+        raise typer.BadParameter(f"{model} is a classifier", param_hint="--epsilon")
+    if weights is not None and not classifies:
+        raise typer.BadParameter(f"{model} is a regression: it has no classes", param_hint="--class-weight")
+    changed: dict[str, Any] = {"C": C, "loss": loss, "epsilon": epsilon, "class_weight": weights}
+    known = estimator.get_params()
+    estimator.set_params(**{name: value for name, value in changed.items() if value is not None and name in known})
+    X, y = common.read_rows(data, float64=float64, zero_based=zero_based)
+    X = common.fit_to(estimator, X, data, model)
+    problems = _problems(estimator, X, y, _bias(estimator, bias, bias_scale), jobs)
+    certificates = _certified(estimator, problems, gap)
+    _report(next(iter(problems.values())), certificates, model, estimator.C, as_json, quiet)
+
+
+def _bias(estimator: Any, kind: Bias | None, scale: float | None) -> dict[str, Any]:
+    """How the problem has its bias: as the options say, else as the model was trained."""
+    trained = estimator.intercept_scaling
+    if kind is None and scale is None:
+        kind = "none" if not estimator.fit_intercept else "free" if trained is None else "penalised"
+    kind = kind or "penalised"
+    return {"bias": kind, "bias_scale": scale or trained or 1.0} if kind == "penalised" else {"bias": kind}
+
+
+def _problems(estimator: Any, X: Any, y: Any, bias: dict[str, Any], jobs: int | None) -> dict[str, Problem]:
+    """The training problems behind a model, by the label that is against the rest (or by nothing, if it is one)."""
+    import numpy as np
+
+    from softmargin import EpsilonInsensitive, Hinge, Logistic, Problem, SquaredHinge, validate
+
+    options = {"C": estimator.C, "n_jobs": jobs, **bias}
+    if not hasattr(estimator, "classes_"):
+        return {"": Problem.of(X, y, loss=EpsilonInsensitive(estimator.epsilon), **options)}
+    classes = estimator.classes_
+    unknown = y[~np.isin(y, classes)]
+    if len(unknown):
+        raise ValueError(
+            f"DATA has the label {unknown[0]:g}, which is not among the model's: {', '.join(map(str, classes.tolist()))}"
+        )
+    index = np.searchsorted(classes, y)
+    weight = validate.class_weights(estimator.class_weight, classes, index, np.ones(len(y)))[index]
+    kept = weight > 0.0
+    X, index = (X, index) if kept.all() else (X[kept], index[kept])
+    losses = {"hinge": Hinge(), "squared_hinge": SquaredHinge(), "logistic": Logistic()}
+    shared = Problem.of(X, np.ones(len(index)), loss=losses[estimator.loss], sample_weight=weight[kept], **options)
+    positives = {"": 1} if len(classes) == 2 else {str(label): k for k, label in enumerate(classes.tolist())}
+    return {name: replace(shared, y=np.where(index == k, 1.0, -1.0)) for name, k in positives.items()}
+
+
+def _certified(estimator: Any, problems: dict[str, Problem], gap: float) -> dict[str, Certificate]:
+    """The certificate of each problem."""
+    import numpy as np
+
+    from softmargin import Model, certify
+
+    models = [Model(w, float(b)) for w, b in zip(np.atleast_2d(estimator.coef_), estimator.intercept_, strict=True)]
+    return {
+        name: certify(problem, model, gap=gap) for (name, problem), model in zip(problems.items(), models, strict=True)
+    }
+
+
+def _report(problem: Problem, found: dict[str, Certificate], model: Path, C: float, as_json: bool, quiet: bool) -> None:
+    """Print what is proven."""
+    from softmargin import Certificate
+
+    total = Certificate(sum(c.primal for c in found.values()), sum(c.dual for c in found.values()))
+    facts = {
+        "model": str(model),
+        "rows": problem.n,
+        "features": problem.n_features,
+        "loss": type(problem.loss).__name__,
+        "C": C,
+        "bias": problem.bias,
+        "primal": total.primal,
+        "dual": total.dual,
+        "relative_gap": total.relative_gap,
+    }
+    if problem.bias == "penalised":
+        facts["bias_scale"] = problem.bias_scale
+    if len(found) > 1:
+        facts["classes"] = [
+            {"label": label, "primal": c.primal, "dual": c.dual, "relative_gap": c.relative_gap}
+            for label, c in found.items()
+        ]
+    if as_json:
+        common.print_json(facts)
+    elif quiet:
+        print(f"{total.relative_gap:.2e}")
+    else:
+        bias = {"none": "no bias", "free": "free bias", "penalised": f"bias penalised at scale {problem.bias_scale:g}"}[
+            problem.bias
+        ]
+        shown = {"problem": f"{problem.n} rows, {problem.n_features} features, {facts['loss']}, C={C:g}, {bias}"}
+        shown |= {f"class {label}": _line(certificate) for label, certificate in found.items() if label}
+        common.print_facts(shown | {"total" if len(found) > 1 else "model": _line(total)})
+
+
+def _line(certificate: Certificate) -> str:
+    return (
+        f"objective {certificate.primal:.7g}, optimum at least {certificate.dual:.7g}: "
+        f"at most {certificate.relative_gap:.1e} (relative) above it"
+    )

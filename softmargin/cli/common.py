@@ -1,0 +1,158 @@
+"""What the commands share: options, reading data, paths checked before the work, and ways to print."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+Loss = Literal["hinge", "squared_hinge", "logistic", "epsilon_insensitive"]
+
+
+def above_zero(value: float | None) -> float | None:
+    """An option's value, refused unless it is a number above zero."""
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value:g} is not a number above 0")
+    return value
+
+
+def finite_above_zero(value: float | None) -> float | None:
+    """An option's value, refused unless it is a finite number above zero."""
+    if value is not None and math.isinf(value):
+        raise typer.BadParameter(f"{value:g} is not a finite number")
+    return above_zero(value)
+
+
+def threads(value: int | None) -> int | None:
+    """A number of threads."""
+    if value == 0:
+        raise typer.BadParameter("0 is not a number of threads: give 1, 2, ..., or -1 for all processors")
+    return value
+
+
+Float64 = Annotated[bool, typer.Option("--float64", help="Read values in double precision (default: single).")]
+ZeroBased = Annotated[
+    bool | None,
+    typer.Option(
+        "--zero-based/--one-based", help="Number of the first feature (default: 0 if the file has a feature 0)."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", callback=threads, help="Threads; -1 for all processors.")]
+ClassWeight = Annotated[
+    str | None,
+    typer.Option(help="Factors of C for classes: 'balanced', or for example '1=2,-1=0.5'.", show_default=False),
+]
+
+
+def read_rows(source: str, *, float64: bool, zero_based: bool | None, **options: Any) -> tuple[Any, Any]:
+    """Rows and labels of a file in the LIBSVM format."""
+    import numpy as np
+
+    from softmargin import load_svmlight
+
+    base: Any = "auto" if zero_based is None else zero_based
+    loaded: tuple[Any, Any] = load_svmlight(
+        source, dtype=np.float64 if float64 else np.float32, zero_based=base, **options
+    )
+    return loaded
+
+
+def integers_if_whole(y: Any) -> Any:
+    """Labels as integers where they are."""
+    import numpy as np
+
+    return y.astype(np.int64) if (y == np.round(y)).all() and abs(y).max() < 2**53 else y
+
+
+def read_model(path: Path) -> Any:
+    """The model in a file."""
+    from softmargin import load
+
+    return load(path)
+
+
+def fit_to(model: Any, X: Any, data: str, path: Path) -> Any:
+    """The rows with as many columns as the model has: more where the file ends early, an error where it has more."""
+    n = model.n_features_in_
+    if X.shape[1] > n:
+        raise ValueError(
+            f"{data} has {X.shape[1]} features and the model {path} has {n}: they do not belong together, "
+            "unless --zero-based or --one-based was forgotten"
+        )
+    X.resize(X.shape[0], n)
+    return X
+
+
+def class_weights(text: str | None) -> Any:
+    """The class weights that an option means."""
+    if text is None or text == "balanced":
+        return text
+    try:
+        pairs = [pair.split("=") for pair in text.split(",")]
+        return {float(label): float(weight) for label, weight in pairs}
+    except ValueError as error:
+        message = f"{text!r} is neither 'balanced' nor pairs like '1=2,-1=0.5'"
+        raise typer.BadParameter(message, param_hint="--class-weight") from error
+
+
+class _Writable(Exception):
+    """Raised to give up writing once it is known to work."""
+
+
+def check_writable(path: Path, hint: str, *, other_than: str = "-") -> None:
+    """Refuse a path that cannot be written, before any work; leaves nothing behind."""
+    from softmargin.archive import replacing
+
+    if path.exists() and not path.is_file():
+        raise typer.BadParameter(f"{path} is not a file: choose another path", param_hint=hint)
+    if other_than != "-" and path.exists() and Path(other_than).exists() and path.samefile(other_than):
+        raise typer.BadParameter(f"{path} is what is read: choose another path", param_hint=hint)
+    try:
+        with contextlib.suppress(_Writable), replacing(path):
+            raise _Writable
+    except OSError as error:
+        raise typer.BadParameter(str(error), param_hint=hint) from error
+
+
+@contextlib.contextmanager
+def output(path: Path | None) -> Iterator[Any]:
+    """A binary stream to a file that appears when it is whole, or to the standard output, or to a device."""
+    from softmargin.archive import replacing
+
+    if path is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    elif path.exists() and not path.is_file():
+        with open(path, "wb") as stream:
+            yield stream
+    else:
+        with replacing(path) as stream:
+            yield stream
+
+
+def print_json(facts: dict[str, Any]) -> None:
+    """One JSON object, in which numbers that are not finite are null."""
+    print(json.dumps({name: _finite(value) for name, value in facts.items()}))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_facts(facts: dict[str, Any]) -> None:
+    """Names and values in two columns."""
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        print(f"{name:{width}}  {value}")

@@ -1,0 +1,163 @@
+"""``softmargin train``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from softmargin.cli import common
+
+
+def known_solver(name: str) -> str:
+    """A name, refused unless it is in the table of solvers."""
+    from softmargin import SOLVERS
+
+    if name not in SOLVERS:
+        raise typer.BadParameter(f"{name!r} is not known: choose one of {', '.join(SOLVERS)}")
+    return name
+
+
+def command(
+    data: Annotated[
+        str, typer.Argument(help="File in the LIBSVM format, also .gz, .bz2 or .xz; '-' for the standard input.")
+    ],
+    model: Annotated[Path | None, typer.Argument(help="File to write (default: DATA's name + '.model', here).")] = None,
+    C: Annotated[
+        float, typer.Option("--C", "-C", callback=common.finite_above_zero, help="Weight of the loss against ½‖w‖².")
+    ] = 1.0,
+    loss: Annotated[common.Loss, typer.Option(help="What to train; epsilon_insensitive is regression.")] = "hinge",
+    epsilon: Annotated[
+        float | None, typer.Option(min=0.0, help="In regression, errors up to this size cost nothing (default: 0).")
+    ] = None,
+    gap: Annotated[float, typer.Option(callback=common.above_zero, help="Relative duality gap to reach.")] = 1e-3,
+    solver: Annotated[str, typer.Option(callback=known_solver, help="One that 'softmargin solvers' lists.")] = "auto",
+    time_limit: Annotated[float | None, typer.Option(callback=common.above_zero, help="In seconds.")] = None,
+    max_passes: Annotated[
+        float, typer.Option(callback=common.above_zero, help="Passes over the data; 'inf' for any.")
+    ] = 1000.0,
+    no_bias: Annotated[bool, typer.Option("--no-bias", help="Train without an intercept.")] = False,
+    bias_scale: Annotated[
+        float | None,
+        typer.Option(
+            callback=common.finite_above_zero,
+            help="Penalise the intercept, as the weight of a feature of this size (default: not).",
+        ),
+    ] = None,
+    class_weight: common.ClassWeight = None,
+    n_features: Annotated[
+        int | None, typer.Option(min=1, help="Number of features (default: the largest in DATA).")
+    ] = None,
+    zero_based: common.ZeroBased = None,
+    float64: common.Float64 = False,
+    jobs: common.Jobs = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the order in which rows are visited.")] = 0,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="File to save the run to, and to go on from if it exists.")
+    ] = None,
+    file_format: Annotated[
+        Literal["softmargin", "liblinear"], typer.Option("--format", help="Of the model file.")
+    ] = "softmargin",
+    as_json: common.AsJson = False,
+    quiet: common.Quiet = False,
+) -> None:
+    """Train a linear model and say how far from the best it can be.
+
+    Ctrl-C ends the training and keeps the model so far. Exit codes: 0 the gap was reached, 1 bad data, 2 bad usage or a
+    path that cannot be written, 3 ended early (time or passes) with a usable model, 130 Ctrl-C.
+
+    Example: `softmargin train a9a a9a.model --C 0.1 --gap 1e-4`
+    """
+    regression = loss == "epsilon_insensitive"
+    _refuse_if(epsilon is not None and not regression, "--epsilon", "it is for --loss epsilon_insensitive only")
+    _refuse_if(class_weight is not None and regression, "--class-weight", "regression has no classes")
+    _refuse_if(bias_scale is not None and no_bias, "--bias-scale", "there is no intercept with --no-bias")
+    options: dict[str, Any] = {
+        "C": C,
+        "tol": gap,
+        "solver": solver,
+        "time_limit": time_limit,
+        "max_iter": max_passes,
+        "fit_intercept": not no_bias,
+        "intercept_scaling": bias_scale,
+        "n_jobs": jobs,
+        "random_state": seed,
+        "verbose": 0 if quiet else 1,
+        "checkpoint": checkpoint,
+    }
+    options |= (
+        {"epsilon": epsilon or 0.0}
+        if regression
+        else {"loss": loss, "class_weight": common.class_weights(class_weight)}
+    )
+    path = model or Path(("softmargin" if data == "-" else Path(data).name) + ".model")
+    common.check_writable(path, "MODEL", other_than=data)
+    if checkpoint is not None:
+        common.check_writable(checkpoint, "--checkpoint", other_than=data)
+    X, y = common.read_rows(data, float64=float64, zero_based=zero_based, n_features=n_features)
+    facts, code = _train_and_save(X, y, options, path, file_format)
+    if as_json:
+        common.print_json(facts)
+    elif not quiet:
+        _summary(facts)
+    raise typer.Exit(code)
+
+
+def _refuse_if(wrong: bool, option: str, why: str) -> None:
+    if wrong:
+        raise typer.BadParameter(why, param_hint=option)
+
+
+def _train_and_save(
+    X: Any, y: Any, options: dict[str, Any], path: Path, file_format: str
+) -> tuple[dict[str, Any], int]:
+    """Train, write the model, and tell what came of it, with the exit code."""
+    from softmargin import LinearSVC, LinearSVR
+    from softmargin.persist import save, save_liblinear
+    from softmargin.threads import interrupts
+
+    estimator: Any
+    if "epsilon" in options:
+        estimator = LinearSVR(**options)
+    else:
+        estimator, y = LinearSVC(**options), common.integers_if_whole(y)
+        if file_format == "liblinear" and y.dtype.kind == "f":
+            raise ValueError("DATA has labels that are not integers, and LIBLINEAR's model format has no others")
+    began = time.perf_counter()
+    with interrupts() as interrupted:
+        estimator.fit(X, y)
+    seconds = time.perf_counter() - began
+    (save_liblinear if file_format == "liblinear" else save)(estimator, path)
+    stopped = interrupted.is_set() and not estimator.converged_
+    if stopped:
+        print(f"interrupted: the model so far is in {path}", file=sys.stderr)
+    certificate = estimator.certificate_
+    facts = {
+        "rows": X.shape[0],
+        "features": X.shape[1],
+        "classes": len(estimator.classes_) if hasattr(estimator, "classes_") else None,
+        "primal": certificate.primal,
+        "dual": certificate.dual,
+        "relative_gap": certificate.relative_gap,
+        "converged": estimator.converged_,
+        "passes": float(certificate.work.passes),
+        "seconds": seconds,
+        "model": str(path),
+    }
+    return facts, 130 if stopped else 0 if estimator.converged_ else 3
+
+
+def _summary(facts: dict[str, Any]) -> None:
+    """Print what came of a training."""
+    shown = {name: facts[name] for name in ("rows", "features", "classes") if facts[name] is not None}
+    shown["objective"] = f"{facts['primal']:.7g}"
+    shown["optimum"] = (
+        f"at least {facts['dual']:.7g}, so the model is at most {facts['relative_gap']:.1e} (relative) above it"
+    )
+    shown["passes"] = f"{facts['passes']:.1f}"
+    shown["seconds"] = f"{facts['seconds']:.2f}"
+    shown["model"] = facts["model"]
+    common.print_facts(shown)
