@@ -118,7 +118,7 @@ def _work(pipe: Any, rival: str, X: Any, y: Any, C: float, threads: int) -> None
 
 
 def liblinear_without_cap() -> Path:
-    """The package liblinear-official built from its source with cap of 300 iterations raised; made once, kept in the cache."""
+    """The package liblinear-official built from its source without the cap of 300 iterations; made once, then kept."""
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "softmargin" / "liblinear-without-cap"
     if (home / "liblinear").is_dir():
         return home

@@ -1,4 +1,4 @@
-"""Run the benchmarks and keep their results: ``python benchmarks/run.py [linear] [bias] [ovr] [startup] [table1] [loop]``.
+"""Run the benchmarks and keep their results: ``python run.py [table1] [startup] [loop] [bias] [ovr] [linear]``.
 
 Every number is a median of repeated runs on an idle machine, one process at a time. Ours is the whole of `solve`,
 certificates included; rivals are timed by `rivals`. A rival's time to an accuracy is its shortest run, over its
@@ -48,7 +48,8 @@ def machine() -> dict[str, Any]:
     import sklearn
 
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "")
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []
+    cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
     versions = {"numpy": np.__version__, "scipy": scipy.__version__, "scikit-learn": sklearn.__version__}
     versions |= {"numba": numba.__version__, "softmargin": __version__, "python": platform.python_version()}
     return {
@@ -101,7 +102,7 @@ def to_accuracies(
     for run in serve(rival, X, y, C, 2, MOST * max(ours)):
         if run is None:
             break
-        tolerance, seconds, w = run
+        _, seconds, w = run
         off = problem.primal(Model(w)) / dual - 1.0
         best = min(best, off)
         for gap in ACCURACIES:

@@ -92,6 +92,8 @@ def best_bias(problem: Problem, z: Any, guess: float) -> float:
         at_high = slope(high)
     while abs(here) * abs(high - low) > BIAS_ACCURACY * total:
         middle = 0.5 * (low + high)
+        if middle in (low, high):  # no float lies between
+            break
         at_middle = slope(middle)
         if at_middle * here > 0.0:
             low, here = middle, at_middle

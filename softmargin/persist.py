@@ -118,6 +118,93 @@ def load(path: Path) -> Any:
         raise ValueError(f"{path} is a softmargin model whose parts do not fit together ({error!r})") from error
 
 
+def _check(model: Any) -> None:
+    if type(model) not in CLASSES.values():
+        raise ValueError(f"model={type(model).__name__}(...) cannot be saved: pass one of {', '.join(CLASSES)}")
+    check_is_fitted(model, "coef_")
+
+
+def _plain_labels(classes: Any) -> Any:
+    """Labels as an array that needs no pickle."""
+    if classes.dtype.kind in "OT" and all(isinstance(label, str) for label in classes):
+        return classes.astype(np.str_)
+    if classes.dtype.kind not in "biufU":
+        raise ValueError(
+            f"the labels are {classes.dtype} ({classes[0]!r}, ...): only numbers, booleans and texts can be saved"
+        )
+    return classes
+
+
+def _encoded(name: str, value: Any) -> Any:
+    """A parameter, or what a fit has told, as JSON has it."""
+    if name in RUN_ONLY or (name == "random_state" and not isinstance(value, (int, np.integer))):
+        return None
+    if isinstance(value, dict):
+        value = {"pairs": list(value.items())}
+    try:
+        if is_dataclass(value) and not isinstance(value, type):
+            from softmargin.solvers import SOLVERS
+
+            names: dict[Any, str] = {kind: solver for solver, kind in SOLVERS.items()}
+            value = {"solver": names[type(value)], "fields": asdict(value)}
+        return json.loads(json.dumps(value, default=np.generic.item))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{name}={value!r} cannot be saved: set it to a number, a name or None first") from error
+
+
+def _decoded(value: Any) -> Any:
+    """A parameter as `_encoded` was given it."""
+    if not isinstance(value, dict):
+        return value
+    if "pairs" in value:
+        return dict(value["pairs"])
+    from softmargin.solvers import SOLVERS
+
+    return SOLVERS[value["solver"]](**value["fields"])
+
+
+def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> Any:
+    """The estimator that `save` was given."""
+    model = CLASSES[about["class"]](**{name: _decoded(value) for name, value in about["parameters"].items()})
+    model.coef_, model.intercept_, model.n_features_in_ = arrays["coef"], arrays["intercept"], int(about["n_features"])
+    shape = np.atleast_2d(model.coef_).shape
+    if shape != (len(model.intercept_), model.n_features_in_):
+        raise ValueError(
+            f"weights of shape {shape} for {len(model.intercept_)} scores of {model.n_features_in_} features"
+        )
+    if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
+        raise ValueError("weights that are not finite")
+    if isinstance(model, LinearSVC):
+        model.classes_ = arrays["classes"]
+        if len(model.classes_) != (2 if shape[0] == 1 else shape[0]):
+            raise ValueError(f"{len(model.classes_)} labels for {shape[0]} scores")
+    if "feature_names" in arrays:
+        model.feature_names_in_ = arrays["feature_names"].astype(object)
+    if about["fit"]:  # models from LIBLINEAR have none
+        _tell_fit(model, about["fit"])
+    return model
+
+
+def _tell_fit(model: Any, fit: dict[str, Any]) -> None:
+    """Set the attributes that tell how the fit went."""
+    from softmargin.certificate import Certificate
+    from softmargin.history import History, Record
+    from softmargin.problem import Work
+
+    def certificate(primal: float, dual: float, work: list[Any]) -> Certificate:
+        return Certificate(primal, dual, Work(*work))
+
+    model.certificate_ = certificate(*fit["certificate_"])
+    model.dual_gap_ = model.certificate_.gap
+    model.converged_, model.n_iter_ = fit["converged_"], fit["n_iter_"]
+    runs = [fit["history_"]] if len(model.intercept_) == 1 else fit["history_"]
+    histories = [History(Record(seconds, certificate(*numbers)) for seconds, numbers in run) for run in runs]
+    model.history_ = histories[0] if len(runs) == 1 else histories
+
+
+# ---- LIBLINEAR's format ----
+
+
 def save_liblinear(model: Any, path: Path) -> None:
     """Write a fitted model as LIBLINEAR's text, for its ``predict`` and other programs.
 
@@ -212,110 +299,14 @@ def load_liblinear(path: Path) -> Any:
     return model
 
 
-def _check(model: Any) -> None:
-    if type(model) not in CLASSES.values():
-        raise ValueError(f"model={type(model).__name__}(...) cannot be saved: pass one of {', '.join(CLASSES)}")
-    check_is_fitted(model, "coef_")
-
-
-def _plain_labels(classes: Any) -> Any:
-    """Labels as an array that needs no pickle."""
-    if classes.dtype.kind in "OT" and all(isinstance(label, str) for label in classes):
-        return classes.astype(np.str_)
-    if classes.dtype.kind not in "biufU":
-        raise ValueError(
-            f"the labels are {classes.dtype} ({classes[0]!r}, ...): only numbers, booleans and texts can be saved"
-        )
-    return classes
-
-
 def _integers(classes: Any) -> list[int]:
     """Labels as LIBLINEAR's integers."""
-    whole = classes.dtype.kind in "iuf" and abs(classes).max() < 2**31
-    if not whole:
+    if classes.dtype.kind not in "iuf" or (classes % 1 != 0).any() or abs(classes.astype(np.float64)).max() >= 2**31:
         raise ValueError(
             f"LIBLINEAR's labels are integers of 32 bits, and these are {classes.tolist()[:3]}...: "
             "fit with integer labels, or use softmargin's own format"
         )
     return [int(label) for label in classes]
-
-
-def _encoded(name: str, value: Any) -> Any:
-    """A parameter, or what a fit has told, as JSON has it."""
-    if name in RUN_ONLY or (name == "random_state" and not isinstance(value, (int, np.integer))):
-        return None
-    if isinstance(value, dict):
-        value = {"pairs": list(value.items())}
-    try:
-        if is_dataclass(value):
-            from softmargin.solvers import SOLVERS
-
-            value = {"solver": {kind: solver for solver, kind in SOLVERS.items()}[type(value)], "fields": asdict(value)}
-        return json.loads(json.dumps(value, default=np.generic.item))
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{name}={value!r} cannot be saved: set it to a number, a name or None first") from error
-
-
-def _decoded(value: Any) -> Any:
-    """A parameter as `_encoded` was given it."""
-    if not isinstance(value, dict):
-        return value
-    if "pairs" in value:
-        return dict(value["pairs"])
-    from softmargin.solvers import SOLVERS
-
-    return SOLVERS[value["solver"]](**value["fields"])
-
-
-def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> Any:
-    """The estimator that `save` was given."""
-    model = CLASSES[about["class"]](**{name: _decoded(value) for name, value in about["parameters"].items()})
-    model.coef_, model.intercept_, model.n_features_in_ = arrays["coef"], arrays["intercept"], int(about["n_features"])
-    shape = np.atleast_2d(model.coef_).shape
-    if shape != (len(model.intercept_), model.n_features_in_):
-        raise ValueError(
-            f"weights of shape {shape} for {len(model.intercept_)} scores of {model.n_features_in_} features"
-        )
-    if not (np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()):
-        raise ValueError("weights that are not finite")
-    if isinstance(model, LinearSVC):
-        model.classes_ = arrays["classes"]
-        if len(model.classes_) != (2 if shape[0] == 1 else shape[0]):
-            raise ValueError(f"{len(model.classes_)} labels for {shape[0]} scores")
-    if "feature_names" in arrays:
-        model.feature_names_in_ = arrays["feature_names"].astype(object)
-    if about["fit"]:  # models from LIBLINEAR have none
-        _tell_fit(model, about["fit"])
-    return model
-
-
-def _tell_fit(model: Any, fit: dict[str, Any]) -> None:
-    """Set the attributes that tell how the fit went."""
-    from softmargin.certificate import Certificate
-    from softmargin.history import History, Record
-    from softmargin.problem import Work
-
-    def certificate(primal: float, dual: float, work: list[Any]) -> Certificate:
-        return Certificate(primal, dual, Work(*work))
-
-    model.certificate_ = certificate(*fit["certificate_"])
-    model.dual_gap_ = model.certificate_.gap
-    model.converged_, model.n_iter_ = fit["converged_"], fit["n_iter_"]
-    runs = [fit["history_"]] if len(model.intercept_) == 1 else fit["history_"]
-    histories = [History(Record(seconds, certificate(*numbers)) for seconds, numbers in run) for run in runs]
-    model.history_ = histories[0] if len(runs) == 1 else histories
-
-
-class _Lines:
-    """Lines as words, counted for messages."""
-
-    def __init__(self, text: str) -> None:
-        self.lines, self.at = text.rstrip().splitlines(), 0
-
-    def __iter__(self) -> Iterator[list[str]]:
-        for line in self.lines[self.at :]:
-            self.at += 1
-            yield line.split()
 
 
 def _header(lines: _Lines) -> dict[str, Any]:
@@ -328,8 +319,12 @@ def _header(lines: _Lines) -> dict[str, Any]:
             raise ValueError(f"{name[:40]!r} is not expected in the header")
         if name == "label":
             found[name] = [int(value) for value in values]
+            if any(abs(label) >= 2**31 for label in found[name]):
+                raise ValueError("a label has more than 32 bits")
             continue
-        (value,) = values
+        if len(values) != 1:
+            raise ValueError(f"{name} has {len(values)} values where 1 is expected")
+        value = values[0]
         if name == "solver_type" and value not in LIBLINEAR_LOSSES:
             raise ValueError(
                 f"solver_type {value} is not one of {', '.join(LIBLINEAR_LOSSES)}, the ones that softmargin has"
@@ -337,13 +332,14 @@ def _header(lines: _Lines) -> dict[str, Any]:
         found[name] = (
             LIBLINEAR_LOSSES[value] if name == "solver_type" else float(value) if name == "bias" else int(value)
         )
-    if found.get("solver_type") == "epsilon_insensitive":
+    regression = found.get("solver_type") == "epsilon_insensitive"
+    if regression:
         found["label"] = []
     missing = [name for name in LIBLINEAR_HEADER if name not in found]
     if missing:
         raise ValueError(f"the header has no {missing[0]}")
     n_classes, labels = found["nr_class"], found["label"]
-    if labels and (n_classes < 2 or len(labels) != n_classes or len(set(labels)) != n_classes):
+    if not regression and (n_classes < 2 or len(labels) != n_classes or len(set(labels)) != n_classes):
         raise ValueError(f"nr_class is {n_classes} and the labels are {labels[:10]}")
     if found["nr_feature"] < 1 or not math.isfinite(found["bias"]):
         raise ValueError(f"nr_feature is {found['nr_feature']} and bias {found['bias']}")
@@ -361,3 +357,15 @@ def _weights(lines: _Lines, n_rows: int, n_columns: int) -> Any:
     if len(rows) != n_rows:
         raise ValueError(f"there are {len(rows)} lines of weights where {n_rows} are expected")
     return np.array(rows)
+
+
+class _Lines:
+    """Lines as words, counted for messages."""
+
+    def __init__(self, text: str) -> None:
+        self.lines, self.at = text.rstrip().split("\n"), 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for line in self.lines[self.at :]:
+            self.at += 1
+            yield line.split()

@@ -27,7 +27,10 @@ void sweep(int64_t n, const uint64_t *visits, const float *data, const uint32_t 
     uint64_t i = visits[k];
     if (k + 2 < n) {
       uint64_t j = visits[k + 2];
-      for (uint64_t t = start[j]; t < stop[j]; t += 16) { __builtin_prefetch(data + t); __builtin_prefetch(indices + t); }
+      for (uint64_t t = start[j]; t < stop[j]; t += 16) {
+        __builtin_prefetch(data + t);
+        __builtin_prefetch(indices + t);
+      }
     }
     double z = 0.0;
     for (uint64_t t = start[i]; t < stop[i]; t++) z += data[t] * w[indices[t]];

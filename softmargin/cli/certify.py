@@ -16,33 +16,43 @@ if TYPE_CHECKING:
 Bias = Literal["none", "free", "penalised"]
 
 
+ModelFile = Annotated[Path, typer.Argument(help="Model of softmargin or LIBLINEAR.")]
+TrainingData = Annotated[str, typer.Argument(help="The file it was trained on; '-' for the standard input.")]
+Weight = Annotated[
+    float | None,
+    typer.Option("--C", "-C", callback=common.finite_above_zero, help="Default: the model's, 1 for LIBLINEAR's."),
+]
+Loss = Annotated[common.Loss | None, typer.Option(help="Default: the model's.")]
+Epsilon = Annotated[float | None, typer.Option(min=0.0, help="Default: the model's, 0 for LIBLINEAR's.")]
+BiasOption = Annotated[Bias | None, typer.Option(help="Default: the model's; a LIBLINEAR model's is penalised.")]
+BiasScale = Annotated[
+    float | None,
+    typer.Option(callback=common.finite_above_zero, help="Size of the penalised bias feature. Default: the model's."),
+]
+Gap = Annotated[float, typer.Option(callback=common.finite_above_zero, help="Accuracy of the bound.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the relative distance alone.")]
+
+
 def command(
-    model: Annotated[Path, typer.Argument(help="Model of softmargin or LIBLINEAR.")],
-    data: Annotated[str, typer.Argument(help="The file it was trained on; '-' for the standard input.")],
-    C: Annotated[
-        float | None,
-        typer.Option("--C", "-C", callback=common.finite_above_zero, help="Default: the model's, 1 for LIBLINEAR's."),
-    ] = None,
-    loss: Annotated[common.Loss | None, typer.Option(help="Default: the model's.")] = None,
-    epsilon: Annotated[float | None, typer.Option(min=0.0, help="Default: the model's, 0 for LIBLINEAR's.")] = None,
+    model: ModelFile,
+    data: TrainingData,
+    C: Weight = None,
+    loss: Loss = None,
+    epsilon: Epsilon = None,
     class_weight: common.ClassWeight = None,
-    bias: Annotated[Bias | None, typer.Option(help="Default: the model's; a LIBLINEAR model's is penalised.")] = None,
-    bias_scale: Annotated[
-        float | None,
-        typer.Option(
-            callback=common.finite_above_zero, help="Size of the penalised bias feature. Default: the model's."
-        ),
-    ] = None,
-    gap: Annotated[float, typer.Option(callback=common.above_zero, help="Accuracy of the bound.")] = 1e-4,
+    bias: BiasOption = None,
+    bias_scale: BiasScale = None,
+    gap: Gap = 1e-4,
     zero_based: common.ZeroBased = None,
     float64: common.Float64 = False,
     jobs: common.Jobs = None,
     as_json: common.AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the relative distance alone.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Say how far any linear model is from the optimum of its training problem: a proven bound.
 
-    Several classes are one problem each, one against the rest; the sum is reported too.
+    Several classes are one problem each, one against the rest; the sum is reported too. Every row counts once, times
+    the weight of its class.
 
     Example: `softmargin certify a9a.model a9a --C 0.1`
     """
@@ -88,15 +98,15 @@ def _problems(estimator: Any, X: Any, y: Any, bias: dict[str, Any], jobs: int | 
     classes = estimator.classes_
     unknown = y[~np.isin(y, classes)]
     if len(unknown):
-        raise ValueError(
-            f"DATA has the label {unknown[0]:g}, which is not among the model's: {', '.join(map(str, classes.tolist()))}"
-        )
+        known = ", ".join(map(str, classes.tolist()))
+        raise ValueError(f"the data have the label {unknown[0]:g}, which is not among the model's: {known}")
     index = np.searchsorted(classes, y)
     weight = validate.class_weights(estimator.class_weight, classes, index, np.ones(len(y)))[index]
     kept = weight > 0.0
     X, index = (X, index) if kept.all() else (X[kept], index[kept])
-    losses = {"hinge": Hinge(), "squared_hinge": SquaredHinge(), "logistic": Logistic()}
-    shared = Problem.of(X, np.ones(len(index)), loss=losses[estimator.loss], sample_weight=weight[kept], **options)
+    losses: dict[str, Any] = {"hinge": Hinge(), "squared_hinge": SquaredHinge(), "logistic": Logistic()}
+    ones = np.ones(len(index))
+    shared = Problem.of(X, ones, loss=losses[estimator.loss], sample_weight=weight[kept], **options)
     positives = {"": 1} if len(classes) == 2 else {str(label): k for k, label in enumerate(classes.tolist())}
     return {name: replace(shared, y=np.where(index == k, 1.0, -1.0)) for name, k in positives.items()}
 

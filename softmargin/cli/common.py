@@ -36,6 +36,9 @@ def threads(value: int | None) -> int | None:
     return value
 
 
+Data = Annotated[
+    str, typer.Argument(help="File in the LIBSVM format, also .gz, .bz2 or .xz; '-' for the standard input.")
+]
 Float64 = Annotated[bool, typer.Option("--float64", help="Read values in double precision (default: single).")]
 ZeroBased = Annotated[
     bool | None,

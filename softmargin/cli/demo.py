@@ -37,10 +37,11 @@ class Point(NamedTuple):
     gap: float
 
 
+Output = Annotated[Path, typer.Option("--output", "-o", help="The plot, if matplotlib is installed (extra 'plot').")]
+
+
 def command(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The plot, if matplotlib is installed (extra 'plot').")
-    ] = Path("demo.png"),
+    output: Output = Path("demo.png"),
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Train on generated data, compare with scikit-learn at equal proven accuracy, and plot the convergence.
@@ -100,7 +101,7 @@ def _train(X: Any, y: Any, problem: Problem, exact: Any, verbose: int) -> Point:
     clf.fit(X, y)
     seconds = time.perf_counter() - began
     gap = certify(problem, Model(clf.coef_[0]), exact).relative_gap
-    print(f"  softmargin: {seconds:.3f} s; certificate of the fit: {clf.certificate_}; in truth {gap:.1e}")
+    print(f"  softmargin: {seconds:.3f} s; certificate of the fit: {clf.certificate_}; in hindsight {gap:.1e}")
     return Point("softmargin", seconds, clf.certificate_.work.passes, gap)
 
 
@@ -146,16 +147,21 @@ def _curve(problem: Problem) -> list[Point]:
     from softmargin import SOLVERS
     from softmargin.certificate import prove
 
+    from softmargin.threads import single_blas
+
     solver = SOLVERS["auto"]()
-    began = time.perf_counter()
-    state = solver.init(problem)
-    seconds, points = time.perf_counter() - began, []
-    while not points or (points[-1].gap > CURVE_GAP and seconds < CURVE_SECONDS):
+    points: list[Point] = []
+    with single_blas():  # as in `solve`
         began = time.perf_counter()
-        state = solver.step(problem, state)
-        seconds += time.perf_counter() - began
-        iterate = solver.view(problem, state)
-        points.append(Point("", seconds, iterate.work.passes, prove(problem, iterate).certificate.relative_gap))
+        state = solver.init(problem)
+        seconds = time.perf_counter() - began
+        while not points or (points[-1].gap > CURVE_GAP and seconds < CURVE_SECONDS):
+            began = time.perf_counter()
+            state = solver.step(problem, state)
+            seconds += time.perf_counter() - began
+            iterate = solver.view(problem, state)
+            gap = prove(problem, iterate).certificate.relative_gap
+            points.append(Point("", seconds, iterate.work.passes, gap))
     return [point for point in points if math.isfinite(point.gap)]
 
 

@@ -14,9 +14,7 @@ LINES = 65536  # written at once
 
 
 def command(
-    data: Annotated[
-        str, typer.Argument(help="File in the LIBSVM format, also .gz, .bz2 or .xz; '-' for the standard input.")
-    ],
+    data: common.Data,
     model: Annotated[Path, typer.Argument(help="Model of softmargin or LIBLINEAR.")],
     output: Annotated[Path | None, typer.Argument(help="File to write; '-' or none for the standard output.")] = None,
     scores: Annotated[

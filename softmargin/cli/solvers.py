@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from softmargin.cli import common
 
 
@@ -12,7 +14,7 @@ def command(as_json: common.AsJson = False) -> None:
     """
     from softmargin import SOLVERS
 
-    table = [
+    table: list[dict[str, Any]] = [
         {
             "name": name,
             "losses": [loss.__name__ for loss in solver.supports.losses],

@@ -21,46 +21,49 @@ def known_solver(name: str) -> str:
     return name
 
 
+Model = Annotated[Path | None, typer.Argument(help="File to write (default: DATA's name + '.model', here).")]
+Weight = Annotated[float, typer.Option("--C", "-C", callback=common.finite_above_zero, help="Weight of the loss.")]
+Loss = Annotated[common.Loss, typer.Option(help="What to train with; epsilon_insensitive is regression.")]
+Epsilon = Annotated[
+    float | None, typer.Option(min=0.0, help="Regression: errors up to this cost nothing (default: 0).")
+]
+Gap = Annotated[float, typer.Option(callback=common.finite_above_zero, help="Relative duality gap to reach.")]
+SolverName = Annotated[str, typer.Option(callback=known_solver, help="One that 'softmargin solvers' lists.")]
+Seconds = Annotated[float | None, typer.Option(callback=common.above_zero, help="In seconds.")]
+Passes = Annotated[float, typer.Option(callback=common.above_zero, help="Passes over the data; 'inf' for any.")]
+NoBias = Annotated[bool, typer.Option("--no-bias", help="Train without an intercept.")]
+BiasScale = Annotated[
+    float | None,
+    typer.Option(
+        callback=common.finite_above_zero, help="Penalise the intercept, as weight of a feature of this size."
+    ),
+]
+Columns = Annotated[int | None, typer.Option(min=1, help="Number of features (default: the largest in DATA).")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the order in which rows are visited.")]
+Checkpoint = Annotated[Path | None, typer.Option(help="File to save the run to, and to go on from if it exists.")]
+Format = Annotated[Literal["softmargin", "liblinear"], typer.Option("--format", help="Of the model file.")]
+
+
 def command(
-    data: Annotated[
-        str, typer.Argument(help="File in the LIBSVM format, also .gz, .bz2 or .xz; '-' for the standard input.")
-    ],
-    model: Annotated[Path | None, typer.Argument(help="File to write (default: DATA's name + '.model', here).")] = None,
-    C: Annotated[
-        float, typer.Option("--C", "-C", callback=common.finite_above_zero, help="Weight of the loss against ½‖w‖².")
-    ] = 1.0,
-    loss: Annotated[common.Loss, typer.Option(help="What to train; epsilon_insensitive is regression.")] = "hinge",
-    epsilon: Annotated[
-        float | None, typer.Option(min=0.0, help="In regression, errors up to this size cost nothing (default: 0).")
-    ] = None,
-    gap: Annotated[float, typer.Option(callback=common.above_zero, help="Relative duality gap to reach.")] = 1e-3,
-    solver: Annotated[str, typer.Option(callback=known_solver, help="One that 'softmargin solvers' lists.")] = "auto",
-    time_limit: Annotated[float | None, typer.Option(callback=common.above_zero, help="In seconds.")] = None,
-    max_passes: Annotated[
-        float, typer.Option(callback=common.above_zero, help="Passes over the data; 'inf' for any.")
-    ] = 1000.0,
-    no_bias: Annotated[bool, typer.Option("--no-bias", help="Train without an intercept.")] = False,
-    bias_scale: Annotated[
-        float | None,
-        typer.Option(
-            callback=common.finite_above_zero,
-            help="Penalise the intercept, as the weight of a feature of this size (default: not).",
-        ),
-    ] = None,
+    data: common.Data,
+    model: Model = None,
+    C: Weight = 1.0,
+    loss: Loss = "hinge",
+    epsilon: Epsilon = None,
+    gap: Gap = 1e-3,
+    solver: SolverName = "auto",
+    time_limit: Seconds = None,
+    max_passes: Passes = 1000.0,
+    no_bias: NoBias = False,
+    bias_scale: BiasScale = None,
     class_weight: common.ClassWeight = None,
-    n_features: Annotated[
-        int | None, typer.Option(min=1, help="Number of features (default: the largest in DATA).")
-    ] = None,
+    n_features: Columns = None,
     zero_based: common.ZeroBased = None,
     float64: common.Float64 = False,
     jobs: common.Jobs = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the order in which rows are visited.")] = 0,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="File to save the run to, and to go on from if it exists.")
-    ] = None,
-    file_format: Annotated[
-        Literal["softmargin", "liblinear"], typer.Option("--format", help="Of the model file.")
-    ] = "softmargin",
+    seed: Seed = 0,
+    checkpoint: Checkpoint = None,
+    file_format: Format = "softmargin",
     as_json: common.AsJson = False,
     quiet: common.Quiet = False,
 ) -> None:
@@ -75,24 +78,11 @@ def command(
     _refuse_if(epsilon is not None and not regression, "--epsilon", "it is for --loss epsilon_insensitive only")
     _refuse_if(class_weight is not None and regression, "--class-weight", "regression has no classes")
     _refuse_if(bias_scale is not None and no_bias, "--bias-scale", "there is no intercept with --no-bias")
-    options: dict[str, Any] = {
-        "C": C,
-        "tol": gap,
-        "solver": solver,
-        "time_limit": time_limit,
-        "max_iter": max_passes,
-        "fit_intercept": not no_bias,
-        "intercept_scaling": bias_scale,
-        "n_jobs": jobs,
-        "random_state": seed,
-        "verbose": 0 if quiet else 1,
-        "checkpoint": checkpoint,
-    }
-    options |= (
-        {"epsilon": epsilon or 0.0}
-        if regression
-        else {"loss": loss, "class_weight": common.class_weights(class_weight)}
-    )
+    options: dict[str, Any] = {"C": C, "tol": gap, "solver": solver, "time_limit": time_limit, "max_iter": max_passes}
+    options |= {"fit_intercept": not no_bias, "intercept_scaling": bias_scale, "checkpoint": checkpoint}
+    options |= {"n_jobs": jobs, "random_state": seed, "verbose": 0 if quiet else 1}
+    weights = common.class_weights(class_weight)
+    options |= {"epsilon": epsilon or 0.0} if regression else {"loss": loss, "class_weight": weights}
     path = model or Path(("softmargin" if data == "-" else Path(data).name) + ".model")
     common.check_writable(path, "MODEL", other_than=data)
     if checkpoint is not None:
