@@ -126,7 +126,7 @@ def _check(model: Any) -> None:
 
 def _plain_labels(classes: Any) -> Any:
     """Labels as an array that needs no pickle."""
-    if classes.dtype.kind in "OT" and all(isinstance(label, str) for label in classes):
+    if classes.dtype.kind in ("O", "T") and all(isinstance(label, str) for label in classes):
         return classes.astype(np.str_)
     if classes.dtype.kind not in "biufU":
         raise ValueError(

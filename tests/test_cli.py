@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification, make_regression
 from typer.testing import CliRunner
 
+import softmargin
 from softmargin import LinearSVC, LinearSVR, __version__, dump_svmlight, load, load_svmlight, save
 from softmargin.cli import app as cli
 from softmargin.persist import save_liblinear
@@ -23,6 +25,7 @@ COMMAND = [sys.executable, "-m", "softmargin.cli"]
 def folder(tmp_path, monkeypatch):
     """An empty current folder with the training files that the tests name."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(Path(softmargin.__file__).parents[1]))
     X, y = make_classification(200, 6, random_state=0)
     dump_svmlight(X, 2 * y - 1, "two")
     X, y = make_classification(200, 6, n_informative=5, n_redundant=0, n_classes=3, random_state=0)

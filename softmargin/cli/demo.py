@@ -146,7 +146,6 @@ def _curve(problem: Problem) -> list[Point]:
     """The proven gap after every step of the solver; only its steps are timed."""
     from softmargin import SOLVERS
     from softmargin.certificate import prove
-
     from softmargin.threads import single_blas
 
     solver = SOLVERS["auto"]()

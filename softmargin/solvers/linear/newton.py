@@ -39,6 +39,7 @@ NARROW = 0.25  # the smoothing width shrinks to this after a stationary round
 NEWTON_STEPS = 12  # in one round, at most
 SMOOTH_STEPS = 2  # of a smooth loss, which has no multipliers to wait for
 STATIONARY = 0.1  # the share of the gap that the gradient may make in a stationary point
+ROUNDING = 1e-12  # the share of the objective below which the gradient's part of the gap is rounding
 SAMPLE = 8  # the start uses one row in so many, if at least SMALLEST remain
 SMALLEST = 2000
 SAMPLE_GAP, SAMPLE_ROUNDS = 0.02, 6  # the sample is solved to this relative gap, in at most so many rounds
@@ -146,19 +147,20 @@ class Newton:
         if np.isfinite(s.reach):
             may_change(problem.loss, problem.y, s.z, s.reach, s.a, q, problem.c, s.reply, near)
         S = np.flatnonzero(near) if near.mean() < 0.7 else slice(None)
-        model, z_near, steps = self._newton_steps(problem.only(S), s, s.z[S], s.a[S], s.reply[S])
+        noise = ROUNDING * problem.primal(Model(s.w, s.b), s.z)
+        model, z_near, steps = self._newton_steps(problem.only(S), s, s.z[S], s.a[S], s.reply[S], noise)
         before, old = s.z, Model(s.w, s.b)
         if isinstance(S, slice):
             s.w, s.b, s.z = model.w, model.b, z_near
         else:
             z = problem.scores(model)
             move = Model(model.w - s.w, model.b - s.b)
-            t = _line_search(problem, old, move, s.z, z - s.z, s.a, 0.0, s.delta)
+            t = _line_search(problem, old, move, s.z, z - s.z, s.a, 0.0, s.delta, most=1.0)
             s.w, s.b, s.z = s.w + t * move.w, s.b + t * move.b, z if t == 1.0 else s.z + t * (z - s.z)
             s.work = s.work.plus(Work(1.0, entries(problem.rows)))
         moved = float(np.abs(s.z - before).max(initial=0.0))
         off = self._reply(problem, s)
-        if off <= 2 * STATIONARY * s.gap or isinstance(problem.loss, SMOOTH):
+        if off <= 2 * STATIONARY * s.gap + noise or isinstance(problem.loss, SMOOTH):
             s.a, s.reach = s.reply.copy(), max(REACH * moved, s.delta)
             s.delta *= NARROW if steps <= 8 else NARROW**0.5
         else:
@@ -181,7 +183,9 @@ class Newton:
         s.gap = gap + off
         return off
 
-    def _newton_steps(self, part: Problem, s: State, z: Any, a: Any, reply: Any) -> tuple[Model, Any, int]:
+    def _newton_steps(
+        self, part: Problem, s: State, z: Any, a: Any, reply: Any, noise: float
+    ) -> tuple[Model, Any, int]:
         """Newton steps over the rows of `part`, all others keeping their reply, until w is stationary."""
         loss, y, c, rows, d = part.loss, part.y, part.c, part.rows, part.n_features
         q, w, b, pull, total = s.delta / c, s.w, s.b, s.pull.copy(), float(s.reply.sum())
@@ -192,7 +196,7 @@ class Newton:
             gap = replies(loss, y, z, a, q, c, new, bends)
             pull += part.image(new - reply)
             total, reply = total + float((new - reply).sum()), new
-            if steps and _off(part, Model(w, b), pull, total) <= STATIONARY * gap:
+            if _off(part, Model(w, b), pull, total) <= STATIONARY * gap + noise:
                 break
             J = np.flatnonzero(bends)
             p, pb = _direction(part, Model(w, b), pull, total, take(rows, J), bends[J], systems)
@@ -227,7 +231,9 @@ def _direction(problem: Problem, model: Model, pull: Any, total: float, rows: An
     return p - pb * v, pb
 
 
-def _line_search(problem: Problem, at: Model, move: Model, z: Any, dz: Any, a: Any, kept: float, delta: float) -> float:
+def _line_search(
+    problem: Problem, at: Model, move: Model, z: Any, dz: Any, a: Any, kept: float, delta: float, most: float = 1e6
+) -> float:
     """A step at which the slope of the smoothed objective along `move` has nearly vanished."""
     q = delta / problem.c
     start, bend_ = float(at.w @ move.w) - kept, float(move.w @ move.w)
@@ -239,15 +245,15 @@ def _line_search(problem: Problem, at: Model, move: Model, z: Any, dz: Any, a: A
 
     low, high, at_low, at_high = 0.0, 1.0, slope(0.0), slope(1.0)
     enough = 0.1 * abs(at_low)
-    if abs(at_high) <= enough:
+    if abs(at_high) <= enough or at_low >= 0.0:  # the latter only by rounding, very near the optimum
         return 1.0
-    while at_high < 0.0 and high < 1e6:
+    while at_high < 0.0 and high < most:
         low, at_low, high = high, at_high, 4.0 * high
         at_high = slope(high)
+    if at_high < 0.0:
+        return high
     t = high
     for _ in range(20):
-        if not at_high > at_low:  # nothing is left but rounding
-            break
         t = low - at_low * (high - low) / (at_high - at_low)
         t = min(max(t, low + 0.1 * (high - low)), high - 0.1 * (high - low))
         here = slope(t)
