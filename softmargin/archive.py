@@ -23,7 +23,9 @@ import numpy as np
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A stream whose contents take the place of `path` when the block ends well, and vanish when it does not."""
-    path = Path(path)
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is not a file that can be replaced: choose another path")
     try:
         handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
@@ -54,26 +56,17 @@ def write(path: str | os.PathLike[str], kind: str, schema: int, about: dict[str,
 
 def read(path: str | os.PathLike[str], kind: str, schema: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """The description and the arrays of a file, refused unless it is whole and of the given kind and schema."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        about = json.loads(str(arrays.pop("about")))
-        found = about.pop("kind"), about.pop("schema")
-    except FileNotFoundError:
-        raise
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
-        raise ValueError(
-            f"{path} is not a softmargin {kind}, or it is damaged ({error}); the file was left as it is"
-        ) from error
+    with open(path, "rb") as stream:
+        try:
+            with np.load(stream, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            about = json.loads(str(arrays.pop("about")))
+            found = about.pop("kind"), about.pop("schema")
+        except _DAMAGE as error:
+            reason = "it holds pickled objects" if "pickle" in str(error) else str(error) or type(error).__name__
+            raise ValueError(
+                f"{path} is not a softmargin {kind}, or it is damaged ({reason}); the file was left as it is"
+            ) from error
     if found[0] != kind:
         raise ValueError(f"{path} is a softmargin {found[0]}, not a {kind}; the file was left as it is")
     if found[1] != schema:
@@ -82,3 +75,18 @@ def read(path: str | os.PathLike[str], kind: str, schema: int) -> tuple[dict[str
             "use the release that wrote it; the file was left as it is"
         )
     return about, arrays
+
+
+_DAMAGE = (  # what reading a damaged or forged file can raise
+    OSError,
+    EOFError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    NotImplementedError,
+    RuntimeError,  # RecursionError too
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+)

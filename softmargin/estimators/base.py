@@ -137,9 +137,9 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = int(np.ceil(work.passes))
         self.history_ = solutions[0].history if len(solutions) == 1 else [s.history for s in solutions]
         self._solved = [Iterate(s.model, s.a) for s in solutions] if self.warm_start else None
-        early = [s for s in solutions if s.status is not Status.CONVERGED]
-        if early:
-            worst = max(early, key=lambda s: s.certificate.relative_gap)
+        worst = max(solutions, key=lambda s: (s.status is not Status.CONVERGED, s.certificate.relative_gap))
+        self.status_ = worst.status.name.lower()
+        if not self.converged_:
             warnings.warn(
                 f"{type(self).__name__} ended before tol={self.tol:g}: {worst.status.value}. The model is usable: its "
                 f"objective is at most {worst.certificate.relative_gap:.1e} (relative) above the optimum. "
@@ -152,10 +152,11 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """Scores of every row, in blocks: no copy of X, whatever its type."""
         check_is_fitted(self)
         X = validate.matrix(X, estimator=self, reset=False)
-        out = np.empty((X.shape[0], len(self.coef_)))
+        coef = np.atleast_2d(self.coef_)
+        out = np.empty((X.shape[0], len(coef)))
         for rows in gen_batches(X.shape[0], ROWS_AT_ONCE):
-            out[rows] = X[rows] @ self.coef_.T + self.intercept_
-        return out[:, 0] if len(self.coef_) == 1 else out
+            out[rows] = X[rows] @ coef.T + self.intercept_
+        return out[:, 0] if len(coef) == 1 else out
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -68,6 +68,8 @@ class LinearSVC(ClassifierMixin, SVM):  # type: ignore[misc]
         ``certificate_.gap``.
     converged_ : bool
         Whether `tol` was reached.
+    status_ : str
+        Why the fit ended: "converged", "passes", "seconds", "callback" or "interrupted".
     n_iter_ : int
         Passes over the data, rounded up.
     history_ : History, or a list of one per class
@@ -212,7 +214,7 @@ callbacks, checkpoint
     ----------
     coef_ : array of shape (n_features,)
     intercept_ : array of shape (1,)
-    certificate_, dual_gap_, converged_, n_iter_, history_
+    certificate_, dual_gap_, converged_, status_, n_iter_, history_
         As in `LinearSVC`.
 
     Examples
@@ -289,6 +291,7 @@ callbacks, checkpoint
             rows, y = take(rows, kept), y[kept]
         problem = Problem(rows, y, c, X.shape[1], loss, n_jobs=jobs, **self._bias())
         self._read(self._run([problem], [""], X, y))
+        self.coef_ = self.coef_[0]
         return self
 
     def predict(self, X: Any) -> Any:

@@ -40,6 +40,7 @@ NEWTON_STEPS = 12  # in one round, at most
 SMOOTH_STEPS = 2  # of a smooth loss, which has no multipliers to wait for
 STATIONARY = 0.1  # the share of the gap that the gradient may make in a stationary point
 ROUNDING = 1e-12  # the share of the objective below which the gradient's part of the gap is rounding
+FLAT = 1e-14  # the share of the bends below which b has no curvature left
 SAMPLE = 8  # the start uses one row in so many, if at least SMALLEST remain
 SMALLEST = 2000
 SAMPLE_GAP, SAMPLE_ROUNDS = 0.02, 6  # the sample is solved to this relative gap, in at most so many rounds
@@ -199,7 +200,7 @@ class Newton:
             if _off(part, Model(w, b), pull, total) <= STATIONARY * gap + noise:
                 break
             J = np.flatnonzero(bends)
-            p, pb = _direction(part, Model(w, b), pull, total, take(rows, J), bends[J], systems)
+            p, pb = _direction(part, Model(w, b), pull, total, take(rows, J), bends[J], systems, s.delta)
             dz = part.scores(Model(p, pb))
             kept = pull @ p + total * pb - reply @ dz  # what the rows outside `part` add to the slope
             t = _line_search(part, Model(w, b), Model(p, pb), z, dz, a, kept, s.delta)
@@ -219,15 +220,18 @@ def _off(problem: Problem, model: Model, pull: Any, total: float) -> float:
     return float(0.5 * (g @ g) + (0.5 * problem.rho2 * gb * gb if problem.rho2 else abs(gb * model.b)))
 
 
-def _direction(problem: Problem, model: Model, pull: Any, total: float, rows: Any, h: Any, systems: Systems) -> Any:
-    """The Newton direction for w and b."""
+def _direction(
+    problem: Problem, model: Model, pull: Any, total: float, rows: Any, h: Any, systems: Systems, delta: float
+) -> tuple[Any, float]:
+    """The Newton direction for w and b; where nothing bends, b moves by the smoothing width."""
     slope = pull - model.w
     if problem.bias == "none":
         return systems.solve(rows, h, slope)[0], 0.0
     coupling = rmatvec(rows, h, problem.n_features)  # between w and b
     p, v = systems.solve(rows, h, slope, coupling)
-    curvature = float(h.sum() - coupling @ v) + (1 / problem.rho2 if problem.rho2 else 1e-9 * problem.c.sum())
-    pb = -(_bias_slope(problem, model.b, total) + float(coupling @ p)) / curvature
+    curvature = float(h.sum() - coupling @ v) + (1 / problem.rho2 if problem.rho2 else 0.0)
+    downhill = -(_bias_slope(problem, model.b, total) + float(coupling @ p))
+    pb = downhill / curvature if curvature > FLAT * h.sum() else delta * float(np.sign(downhill))
     return p - pb * v, pb
 
 
