@@ -9,9 +9,15 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from softmargin.certificate import Certificate as Certificate
+    from softmargin.driver import Solution as Solution
+    from softmargin.driver import Stop as Stop
+    from softmargin.driver import certify as certify
+    from softmargin.driver import solve as solve
     from softmargin.estimators.linear import LinearSVC as LinearSVC
     from softmargin.estimators.linear import LinearSVR as LinearSVR
     from softmargin.history import History as History
+    from softmargin.liblinear import load_liblinear as load_liblinear
+    from softmargin.liblinear import save_liblinear as save_liblinear
     from softmargin.losses import EpsilonInsensitive as EpsilonInsensitive
     from softmargin.losses import Hinge as Hinge
     from softmargin.losses import Logistic as Logistic
@@ -20,10 +26,6 @@ if TYPE_CHECKING:
     from softmargin.persist import save as save
     from softmargin.problem import Model as Model
     from softmargin.problem import Problem as Problem
-    from softmargin.driver import Solution as Solution
-    from softmargin.driver import Stop as Stop
-    from softmargin.driver import certify as certify
-    from softmargin.driver import solve as solve
     from softmargin.solvers import SOLVERS as SOLVERS
     from softmargin.solvers.linear.dual_descent import DualDescent as DualDescent
     from softmargin.solvers.linear.newton import Newton as Newton
@@ -39,6 +41,8 @@ _HOME = {
     "Hinge": "losses",
     "Logistic": "losses",
     "SquaredHinge": "losses",
+    "load_liblinear": "liblinear",
+    "save_liblinear": "liblinear",
     "load": "persist",
     "save": "persist",
     "Model": "problem",

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import softmargin
 from softmargin import LinearSVC, LinearSVR, __version__, dump_svmlight, load, load_svmlight, save
 from softmargin.cli import app as cli
-from softmargin.persist import save_liblinear
+from softmargin.liblinear import save_liblinear
 
 COMMAND = [sys.executable, "-m", "softmargin.cli"]
 

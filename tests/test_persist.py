@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from softmargin import DualDescent, LinearSVC, LinearSVR, archive, load, save
-from softmargin.persist import load_liblinear, save_liblinear
+from softmargin.liblinear import load_liblinear, save_liblinear
 
 FACTS = ("certificate_", "dual_gap_", "converged_", "n_iter_", "history_", "n_features_in_")
 

@@ -106,7 +106,8 @@ def _train_and_save(
 ) -> tuple[dict[str, Any], int]:
     """Train, write the model, and tell what came of it, with the exit code."""
     from softmargin import LinearSVC, LinearSVR
-    from softmargin.persist import save, save_liblinear
+    from softmargin.liblinear import save_liblinear
+    from softmargin.persist import save
     from softmargin.threads import interrupts
 
     estimator: Any
