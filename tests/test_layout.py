@@ -14,7 +14,7 @@ PACKAGE = Path(softmargin.__file__).parent
 # Every module may import those above it only. A package's __init__ comes after its modules.
 ORDER = """
 threads rows losses validate problem certificate history progress archive checkpoint
-solvers.support solvers.linear.* solvers driver solve estimators.* estimators persist _svmlight_kernel svmlight datasets cli.* cli cli.__main__
+solvers.support solvers.linear.* solvers driver solve estimators.* estimators liblinear persist _svmlight_kernel svmlight datasets cli.* cli cli.__main__
 """.split()
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -71,6 +71,7 @@ def measure(X: Any, y: Any, passes: int = 12) -> dict[str, float]:
             ours.a,
             ours.due,
             ours.wait,
+            ours.gaps,
             ours.w,
             ours.bias,
             0.0,

@@ -49,15 +49,15 @@ def due_rows(blocks, due, now, visits):
 
 
 @kernel
-def sweep(loss, rows, y, c, q, visits, now, a, due, wait, w, bias, rho2, ahead):
-    """One pass over the rows of `visits`; returns the sum of the row gaps met and the entries read."""
-    n, gap, accesses = np.uint64(len(visits)), 0.0, np.uint64(0)
+def sweep(loss, rows, y, c, q, visits, now, a, due, wait, gaps, w, bias, rho2, ahead):
+    """One pass over the rows of `visits`; keeps the row gaps that it meets; returns how many entries it read."""
+    n, accesses = np.uint64(len(visits)), np.uint64(0)
     for k in range(n):
         if ahead > 0 and k + ahead < n:
             row_prefetch(rows, visits[k + ahead])
         i = visits[k]
         z, old = row_dot(rows, i, w) + bias[0] + rho2 * bias[1], a[i]
-        gap += row_gap(loss, y[i], z, old, c[i])
+        gaps[i] = row_gap(loss, y[i], z, old, c[i])
         new = step(loss, y[i], z, old, q[i], c[i])
         if new == old:
             wait[i] = min(2 * wait[i] + 1, REST)
@@ -69,7 +69,7 @@ def sweep(loss, rows, y, c, q, visits, now, a, due, wait, w, bias, rho2, ahead):
             accesses += rows.stop[i] - rows.start[i]
         due[i] = now + 1 + wait[i]
         accesses += rows.stop[i] - rows.start[i]
-    return gap, accesses
+    return accesses
 
 
 @dataclass
@@ -83,9 +83,9 @@ class State:
     pull: float  # squared size of the bias feature
     due: Any  # the pass in which a row is visited next
     wait: Any  # how many passes it rested last
+    gaps: Any  # the row gaps when the rows were last visited
     now: int
     rng: np.random.Generator
-    gap: float
     work: Work
 
 
@@ -114,25 +114,26 @@ class DualDescent:
         pull = PROXIMAL * float(q.mean()) if problem.bias == "free" else problem.rho2
         due, wait = np.zeros(problem.n, np.int32), np.zeros(problem.n, np.uint8)
         rng = np.random.default_rng(self.seed)
-        return State(w, a, np.maximum(q + pull, SMALLEST) / RELAXATION, bias, pull, due, wait, 0, rng, np.inf, Work())
+        gaps = np.full(problem.n, np.inf)
+        return State(w, a, np.maximum(q + pull, SMALLEST) / RELAXATION, bias, pull, due, wait, gaps, 0, rng, Work())
 
     def step(self, problem: Problem, s: State) -> State:
         """Passes over the rows that do not rest, until they add up to half of all rows."""
         loss, rows, y, c = problem.loss, problem.rows, problem.y, problem.c
         ahead = np.uint64(2 if rows.data.nbytes > FAR else 0)
         space, visits = np.empty(problem.n + 1, np.uint64), np.empty(0, np.uint64)
-        s.gap, visited, read = 0.0, 0, 0
+        visited, read = 0, 0
         while 2 * visited < problem.n:
             if s.now % SCAN and 0 < 8 * len(visits) < problem.n:
                 visits = s.rng.permutation(visits[s.due[visits] <= s.now])
             else:
                 blocks = s.rng.permutation(-(-problem.n // int(NEIGHBOURS)))
                 visits = space[: due_rows(blocks, s.due, s.now, space)]
-            gap, accesses = sweep(loss, rows, y, c, s.q, visits, s.now, s.a, s.due, s.wait, s.w, s.bias, s.pull, ahead)
+            read += sweep(loss, rows, y, c, s.q, visits, s.now, s.a, s.due, s.wait, s.gaps, s.w, s.bias, s.pull, ahead)
+            visited += len(visits)
             if problem.bias == "free":
                 s.bias[0] += s.pull * s.bias[1]
             s.now += 1
-            s.gap, visited, read = max(s.gap, gap), visited + len(visits), read + int(accesses)
         s.work = s.work.plus(Work(visited / problem.n, read))
         return s
 
@@ -140,4 +141,4 @@ class DualDescent:
         """The model and the dual point, of which it is the exact image."""
         b = s.bias[0] if problem.bias == "free" else s.pull * s.bias[1]
         dual = problem.dual_at(s.a, s.w)
-        return Iterate(Model(s.w, float(b)), s.a, s.work, s.gap / dual if dual > 0.0 else np.inf)
+        return Iterate(Model(s.w, float(b)), s.a, s.work, float(s.gaps.sum()) / dual if dual > 0.0 else np.inf)
