@@ -65,7 +65,7 @@ class Run:
     a: Any = None
     certificate: Certificate | None = None
     seconds: float = 0.0
-    next_passes: float = 5.0
+    next_passes: float = 10.0
     believed: float = 0.0  # the solver's own idea of the gap below which a certificate is worth its time
 
 

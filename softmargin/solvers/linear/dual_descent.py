@@ -10,7 +10,7 @@ A step costs two passes over the entries of one row: ``z = ⟨w, x⟩`` and ``w 
   memory is read in stretches. (Blocks of 256 need three times the passes: neighbours meet too regularly.)
 - Shrinking: a row whose variable did not move rests, twice as long each time, at most `REST` passes. Nothing has to be
   undone at the end, as every row comes back by itself.
-- Relaxation: a step goes 1.3 times as far as the best one, which saves a third of the passes to tight gaps.
+- Relaxation: a step goes 1.2 times as far as the best one, which saves up to a third of the passes to tight gaps.
 - Free bias: proximal point on b alone. The bias is a feature of size ρ whose weight is measured from a centre, and
   the centre moves to the bias found after each pass.
 """
@@ -30,7 +30,7 @@ from softmargin.solvers.support import Support
 NEIGHBOURS = np.uint64(16)
 REST = 15
 SCAN = 4  # when few rows are awake, only every so many passes look for others whose rest has ended
-RELAXATION = 1.3  # below 2, so that every step still gains
+RELAXATION = 1.2  # below 2, so that every step still gains
 PROXIMAL = 0.03  # the squared size of the bias feature that frees the bias, in mean squared lengths of the rows
 SMALLEST = 1e-300  # stands for the squared length of an empty row
 FAR = 1 << 24  # bytes of data above which the next rows are asked for ahead of their turn
