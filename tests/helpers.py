@@ -13,7 +13,8 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
-from softmargin import EpsilonInsensitive, Hinge, Logistic, Problem, SquaredHinge, solve
+from softmargin import EpsilonInsensitive, Hinge, Logistic, Problem, SquaredHinge
+from softmargin import solve as solve
 
 EPSILON = 0.1
 LOSSES = {"hinge": Hinge(), "squared": SquaredHinge(), "logistic": Logistic(), "epsilon": EpsilonInsensitive(EPSILON)}
@@ -96,7 +97,12 @@ def optimum(X, y, c, loss: str, bias: str) -> float:
         common |= {"tol": 1e-7, "max_iter": 300_000}
         best = SVC(kernel="linear", **common) if loss == "hinge" else SVR(kernel="linear", epsilon=EPSILON, **common)
     else:
-        common |= {"max_iter": 1_000_000, "fit_intercept": bias == "penalised", "intercept_scaling": RHO, "random_state": 0}
+        common |= {
+            "max_iter": 1_000_000,
+            "fit_intercept": bias == "penalised",
+            "intercept_scaling": RHO,
+            "random_state": 0,
+        }
         best = LinearSVC(loss="hinge", **common) if loss == "hinge" else LinearSVR(epsilon=EPSILON, dual=True, **common)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

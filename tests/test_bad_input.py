@@ -32,7 +32,9 @@ def weight(value, where=2):
 
 @BOTH
 @pytest.mark.parametrize("wrap", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize(("value", "words"), [(np.nan, "X contains NaN"), (np.inf, "X contains infinity"), (-np.inf, "X contains infinity")])
+@pytest.mark.parametrize(
+    ("value", "words"), [(np.nan, "X contains NaN"), (np.inf, "X contains infinity"), (-np.inf, "X contains infinity")]
+)
 def test_values_that_are_not_finite(kind, wrap, value, words):
     with pytest.raises(ValueError, match=words):
         kind().fit(wrap(changed(value)), Y)
@@ -159,7 +161,9 @@ def test_zero_weights_in_a_problem():
     whole = Problem.of(X[3:], 2 * Y[3:] - 1)
     part = Problem.of(X, 2 * Y - 1, sample_weight=weight(0.0, slice(0, 3)))
     assert part.n == len(part.c) == 9
-    assert solve(part, stop=Stop(1e-6)).certificate.primal == pytest.approx(solve(whole, stop=Stop(1e-6)).certificate.primal, rel=2e-6)
+    assert solve(part, stop=Stop(1e-6)).certificate.primal == pytest.approx(
+        solve(whole, stop=Stop(1e-6)).certificate.primal, rel=2e-6
+    )
     odd = Problem.of(X, 2 * Y - 1, sample_weight=np.where(np.arange(12) < 2, 0.0, np.arange(12)))
     assert odd.c.tolist() == list(range(2, 12))
 
@@ -170,7 +174,8 @@ def test_a_class_whose_rows_all_weigh_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         clf = LinearSVC().fit(X, y, sample_weight=np.where(y == 2, 0.0, 1.0))
-    assert clf.converged_ and clf.coef_.shape == (3, 3)
+    assert clf.converged_
+    assert clf.coef_.shape == (3, 3)
 
 
 # ---- parameters ----
@@ -184,7 +189,14 @@ def test_a_class_whose_rows_all_weigh_nothing():
     + [("max_iter", value) for value in (0, -5, "a", np.nan)]
     + [("time_limit", value) for value in (0, -1.0, "a", np.nan)]
     + [("intercept_scaling", value) for value in (0, -1.0, "a", np.inf)]
-    + [("fit_intercept", "yes"), ("fit_intercept", 1), ("warm_start", "no"), ("n_jobs", 0), ("n_jobs", 1.5), ("n_jobs", "two")]
+    + [
+        ("fit_intercept", "yes"),
+        ("fit_intercept", 1),
+        ("warm_start", "no"),
+        ("n_jobs", 0),
+        ("n_jobs", 1.5),
+        ("n_jobs", "two"),
+    ]
     + [("random_state", "a"), ("solver", "fast"), ("solver", None)],
 )
 def test_wrong_parameters(kind, name, value):
@@ -225,7 +237,13 @@ def test_wrong_epsilon(epsilon):
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"C": 0.0}, "C="), ({"bias": "loose"}, "bias"), ({"bias_scale": 0.0}, "bias_scale"), ({"sample_weight": [1.0]}, "sample_weight"), ({"n_jobs": 0}, "n_jobs")],
+    [
+        ({"C": 0.0}, "C="),
+        ({"bias": "loose"}, "bias"),
+        ({"bias_scale": 0.0}, "bias_scale"),
+        ({"sample_weight": [1.0]}, "sample_weight"),
+        ({"n_jobs": 0}, "n_jobs"),
+    ],
 )
 def test_wrong_problems(options, words):
     with pytest.raises(ValueError, match=words):
@@ -254,7 +272,8 @@ def truthful(model, X, y, **fit):
         model.fit(X, y, **fit)
     assert [w.category for w in caught if w.category is not ConvergenceWarning] == []
     assert len(caught) == (0 if model.converged_ else 1)
-    assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.intercept_).all()
     assert len(model.history_) <= 15 + 3 * np.log(1 + model.n_iter_), "certificates must stay rare"
     if not model.converged_:
         assert f"{model.certificate_.relative_gap:.1e}" in str(caught[0].message)
@@ -359,7 +378,9 @@ def test_extreme_targets(y, epsilon, solver):
 
 
 def test_one_row_of_regression():
-    assert truthful(LinearSVR(), np.array([[1.0, 2.0]]), np.array([3.0])).predict([[1.0, 2.0]]) == pytest.approx(3.0, abs=1e-6)
+    assert truthful(LinearSVR(), np.array([[1.0, 2.0]]), np.array([3.0])).predict([[1.0, 2.0]]) == pytest.approx(
+        3.0, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("solver", ["auto", "newton", "dual_descent"])

@@ -88,7 +88,8 @@ def test_infeasible_dual_points_are_refused_then_made_feasible(loss, bias):
 def test_without_a_dual_point_nothing_is_claimed():
     p, best = known("hinge", "free")
     certificate = prove(p, Iterate(Model(np.zeros(p.n_features)))).certificate
-    assert certificate.dual == 0.0 and certificate.relative_gap == np.inf
+    assert certificate.dual == 0.0
+    assert certificate.relative_gap == np.inf
     assert certificate.primal >= best
 
 
@@ -107,7 +108,8 @@ def test_arithmetic():
     assert Certificate(3.0, 3.0 + 1e-15).gap == 0.0
     assert Certificate(0.0, 0.0).relative_gap == 0.0
     assert Certificate(1.0, 0.0).relative_gap == np.inf
-    assert "3" in str(Certificate(3.0, 2.0)) and "5.0e-01" in str(Certificate(3.0, 2.0))
+    assert "3" in str(Certificate(3.0, 2.0))
+    assert "5.0e-01" in str(Certificate(3.0, 2.0))
 
 
 @PAIRS
@@ -117,7 +119,8 @@ def test_certify_any_model(loss, bias):
     model = Model([0.1] * p.n_features, b)
     certificate = certify(p, model, gap=1e-6)
     assert certificate.primal == pytest.approx(p.primal(Model(np.full(p.n_features, 0.1), b)))
-    assert certificate.dual <= best * (1 + 1e-8) and certificate.dual >= best * (1 - 2e-6)
+    assert certificate.dual <= best * (1 + 1e-8)
+    assert certificate.dual >= best * (1 - 2e-6)
     known_dual = solve(p, stop=Stop(gap=1e-6)).a
     assert certify(p, model, known_dual).dual == pytest.approx(best, rel=2e-6)
 

@@ -88,7 +88,9 @@ def test_against_scikit_learns_linear_svc(loss, rho):
         warnings.simplefilter("ignore", ConvergenceWarning)
         theirs.fit(X2, y2)
     other = penalised(X2, y2, theirs.coef_[0], float(np.ravel(theirs.intercept_)[0]), loss, 0.3, rho)
-    assert ours.certificate_.primal == pytest.approx(penalised(X2, y2, ours.coef_[0], ours.intercept_[0], loss, 0.3, rho))
+    assert ours.certificate_.primal == pytest.approx(
+        penalised(X2, y2, ours.coef_[0], ours.intercept_[0], loss, 0.3, rho)
+    )
     assert ours.certificate_.dual <= other * (1 + 1e-12)
     assert ours.certificate_.primal == pytest.approx(other, rel=1e-5)
     assert ours.certificate_.primal <= other * (1 + 1e-8)
@@ -98,7 +100,9 @@ def test_against_svc_with_a_free_intercept():
     ours = LinearSVC(C=0.3, tol=TIGHT).fit(X2, y2)
     theirs = sklearn.svm.SVC(kernel="linear", C=0.3, tol=1e-8).fit(X2, y2)
     np.testing.assert_allclose(ours.decision_function(X2), theirs.decision_function(X2), atol=1e-3)
-    assert ours.certificate_.primal == pytest.approx(penalised(X2, y2, theirs.coef_[0], theirs.intercept_[0], "hinge", 0.3), rel=1e-6)
+    assert ours.certificate_.primal == pytest.approx(
+        penalised(X2, y2, theirs.coef_[0], theirs.intercept_[0], "hinge", 0.3), rel=1e-6
+    )
 
 
 def test_against_logistic_regression():
@@ -255,7 +259,9 @@ def test_stored_zeros_and_bool():
     one, other = LinearSVC().fit(X, y2), LinearSVC().fit(X.toarray(), y2)
     assert one.certificate_.primal == pytest.approx(other.certificate_.primal, rel=2e-3)
     yes = LinearSVC(tol=1e-6).fit(X2 > 0, y2)
-    assert yes.certificate_.primal == pytest.approx(LinearSVC(tol=1e-6).fit((X2 > 0) * 1.0, y2).certificate_.primal, rel=2e-6)
+    assert yes.certificate_.primal == pytest.approx(
+        LinearSVC(tol=1e-6).fit((X2 > 0) * 1.0, y2).certificate_.primal, rel=2e-6
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -304,11 +310,14 @@ def test_a_weight_of_zero_is_no_row():
 
 
 def test_within_scikit_learn():
-    search = GridSearchCV(make_pipeline(StandardScaler(), LinearSVC()), {"linearsvc__C": [0.01, 1.0]}, cv=3, n_jobs=2).fit(X2, y2)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), LinearSVC()), {"linearsvc__C": [0.01, 1.0]}, cv=3, n_jobs=2
+    ).fit(X2, y2)
     assert search.best_score_ > 0.9
     calibrated = CalibratedClassifierCV(LinearSVC(), cv=3).fit(X2, y2)
     probability = calibrated.predict_proba(X2)
-    assert probability.shape == (len(y2), 2) and calibrated.score(X2, y2) > 0.9
+    assert probability.shape == (len(y2), 2)
+    assert calibrated.score(X2, y2) > 0.9
 
 
 @BOTH
@@ -329,7 +338,9 @@ def test_fitting_does_not_change_parameters():
     clf = LinearSVC(class_weight=factors)
     before = clf.get_params()
     clf.fit(X2, y2, sample_weight=weight)
-    assert clf.get_params() == before and (weight == 1).all() and factors == {0: 2.0, 1: 3.0}
+    assert clf.get_params() == before
+    assert (weight == 1).all()
+    assert factors == {0: 2.0, 1: 3.0}
 
 
 @BOTH
@@ -371,10 +382,14 @@ def test_what_an_early_end_says(kind):
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, y)
     text = str(caught[0].message)
-    assert len(caught) == 1 and caught[0].filename == __file__
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
     assert f"{model.certificate_.relative_gap:.1e}" in text
-    assert kind.__name__ in text and "max_iter" in text and "tol=1e-14" in text
-    assert not model.converged_ and 10 <= model.n_iter_ < 20
+    assert kind.__name__ in text
+    assert "max_iter" in text
+    assert "tol=1e-14" in text
+    assert not model.converged_
+    assert 10 <= model.n_iter_ < 20
     assert model.dual_gap_ == model.certificate_.gap > 0
     assert np.isfinite(model.predict(X)).all()
 
@@ -435,7 +450,8 @@ def test_quiet_and_verbose():
             LinearSVC(verbose=verbose).fit(X3, y3)
     assert out.getvalue() == ""
     lines = err.getvalue().splitlines()
-    assert len(lines) == 6 and all("LinearSVC[" in line and "gap" in line for line in lines)
+    assert len(lines) == 6
+    assert all("LinearSVC[" in line and "gap" in line for line in lines)
 
 
 def test_a_fit_goes_on_from_its_checkpoint(tmp_path):
@@ -453,7 +469,8 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path):
 
 def test_certificate_and_history():
     clf = LinearSVC().fit(X2, y2)
-    assert clf.converged_ and clf.certificate_.relative_gap <= clf.tol
+    assert clf.converged_
+    assert clf.certificate_.relative_gap <= clf.tol
     assert clf.certificate_.primal - clf.certificate_.dual == clf.dual_gap_
     assert clf.history_[-1].certificate == clf.certificate_
     assert clf.history_.time_to(clf.tol) < 10
@@ -489,11 +506,14 @@ def test_scikit_learns_callbacks():
     recorder = Recorder()
     clf = LinearSVC(tol=1e-6).set_callbacks(recorder).fit(X2, y2)
     names = [name for name, _ in recorder.ended]
-    assert sorted(names) == sorted(recorder.begun) and {"pass", "run", "fit"} >= set(names)
+    assert sorted(names) == sorted(recorder.begun)
+    assert {"pass", "run", "fit"} >= set(names)
     metadata = [metadata for name, metadata in recorder.ended if name == "pass"]
     passes = [m["passes"] for m in metadata]
-    assert passes == sorted(passes) and passes[-1] == clf.certificate_.work.passes
-    assert metadata[-1]["certified"] and metadata[-1]["relative_gap"] <= 1e-6
+    assert passes == sorted(passes)
+    assert passes[-1] == clf.certificate_.work.passes
+    assert metadata[-1]["certified"]
+    assert metadata[-1]["relative_gap"] <= 1e-6
     multi = Recorder()
     assert LinearSVC(n_jobs=2).set_callbacks(multi).fit(X3, y3).converged_
     assert [name for name, _ in multi.ended].count("run") == 3

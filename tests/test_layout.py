@@ -12,10 +12,33 @@ import softmargin
 PACKAGE = Path(softmargin.__file__).parent
 
 # Every module may import those above it only. A package's __init__ comes after its modules.
-ORDER = """
-threads rows losses validate problem certificate history progress archive checkpoint
-solvers.support solvers.linear.* solvers driver solve estimators.* estimators liblinear persist _svmlight_kernel svmlight datasets cli.* cli cli.__main__
-""".split()
+ORDER = [
+    "threads",
+    "rows",
+    "losses",
+    "validate",
+    "problem",
+    "certificate",
+    "history",
+    "progress",
+    "archive",
+    "checkpoint",
+    "solvers.support",
+    "solvers.linear.*",
+    "solvers",
+    "driver",
+    "solve",
+    "estimators.*",
+    "estimators",
+    "liblinear",
+    "persist",
+    "_svmlight_kernel",
+    "svmlight",
+    "datasets",
+    "cli.*",
+    "cli",
+    "cli.__main__",
+]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -42,7 +65,9 @@ def imported(path):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative imports hide where they go"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
-            names = [n if (PACKAGE.parent / n.replace(".", "/")).with_suffix(".py").exists() else node.module for n in names]
+            names = [
+                n if (PACKAGE.parent / n.replace(".", "/")).with_suffix(".py").exists() else node.module for n in names
+            ]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         else:
@@ -64,7 +89,7 @@ def test_no_circles():
     done, under_way = set(), []
 
     def visit(module):
-        assert module not in under_way, f"circle: {under_way[under_way.index(module):]}"
+        assert module not in under_way, f"circle: {under_way[under_way.index(module) :]}"
         if module not in done:
             under_way.append(module)
             for other in graph.get(module, ()):
@@ -108,7 +133,9 @@ def test_importing_is_light():
     loaded = run("import sys, softmargin; print(*sys.modules)").split()
     for heavy in ("numba", "scipy", "sklearn", "numpy", "rich", "pandas"):
         assert heavy not in loaded
-    loaded = run("import sys; from softmargin import LinearSVC; LinearSVC(C=2.0).get_params(); print(*sys.modules)").split()
+    loaded = run(
+        "import sys; from softmargin import LinearSVC; LinearSVC(C=2.0).get_params(); print(*sys.modules)"
+    ).split()
     assert "numba" not in loaded, "compilers are for training"
 
 
@@ -133,7 +160,9 @@ def test_public_names_mean_the_same_in_every_order():
     code = "from softmargin import LinearSVC, Stop; LinearSVC().fit([[0.0], [1.0]], [0, 1])\nfrom softmargin import solve\nprint(callable(solve))"
     assert run(code).strip() == "True"
     for public, home in softmargin._HOME.items():
-        assert public != home.split(".")[0], f"{public} is a module and a name: which one is found depends on the order of imports"
+        assert public != home.split(".")[0], (
+            f"{public} is a module and a name: which one is found depends on the order of imports"
+        )
 
 
 MEMORY = """

@@ -43,7 +43,9 @@ def test_value_and_slope(name, sign, z):
     kinks = {"hinge": [y], "epsilon": [y - loss[0], y + loss[0]]}.get(name, [])
     assume(all(abs(z - kink) > 1e-5 for kink in kinks))
     h = 1e-6
-    assert float(loss.slope(y, z)) == pytest.approx((VALUES[name](y, z + h) - VALUES[name](y, z - h)) / (2 * h), abs=1e-5)
+    assert float(loss.slope(y, z)) == pytest.approx(
+        (VALUES[name](y, z + h) - VALUES[name](y, z - h)) / (2 * h), abs=1e-5
+    )
 
 
 @NAMES
@@ -80,7 +82,9 @@ def test_bend_is_how_fast_the_step_falls(name, sign, z, c, share, q):
 @given(sign=signs, z=scores, c=weights)
 def test_the_step_of_width_zero_is_minus_the_slope(name, sign, z, c):
     loss = LOSSES[name]
-    assert loss.step(sign, z, 0.3 * c * sign, 0.0, c) == pytest.approx(-c * loss.slope(sign, z), rel=1e-9, abs=1e-12 * c)
+    assert loss.step(sign, z, 0.3 * c * sign, 0.0, c) == pytest.approx(
+        -c * loss.slope(sign, z), rel=1e-9, abs=1e-12 * c
+    )
 
 
 @NAMES
@@ -92,7 +96,8 @@ def test_nearest_and_middle_are_feasible(name, z):
     np.testing.assert_array_equal(loss.nearest(y, near, c), near)
     assert np.isfinite(loss.gain(y, near, c)).all()
     u, limit = near * y, np.inf if name == "squared" else c
-    assert (u <= limit).all() and (u >= (-c if name == "epsilon" else 0)).all()
+    assert (u <= limit).all()
+    assert (u >= (-c if name == "epsilon" else 0)).all()
     inside = np.abs(a) <= c if name == "epsilon" else (a * y >= 0) & (a * y <= limit)
     np.testing.assert_array_equal(near[inside], a[inside])
     middle = loss.middle(y, c)
@@ -122,5 +127,6 @@ def test_extreme_scores(name, size):
     with np.errstate(all="raise", under="ignore"):
         for y, z in ((1.0, size), (1.0, -size), (-1.0, size)):
             value = float(loss.value(np.array([y]), np.array([z]))[0])
-            assert np.isfinite(value) and value >= 0
+            assert np.isfinite(value)
+            assert value >= 0
             assert np.isfinite(loss.slope(np.array([y]), np.array([z])))[0]

@@ -41,9 +41,12 @@ def test_rows_with_a_zero_are_not_touched():
 def test_gram_and_pairwise(both, n_jobs):
     rows, X = both
     h = np.random.default_rng(2).random(23)
-    np.testing.assert_allclose(np.tril(R.gram(rows, h, 7, n_jobs)), np.tril(X.T @ (h[:, None] * X)), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        np.tril(R.gram(rows, h, 7, n_jobs)), np.tril(X.T @ (h[:, None] * X)), rtol=1e-12, atol=1e-14
+    )
     np.testing.assert_allclose(R.pairwise(rows, 7), X @ X.T, rtol=1e-12, atol=1e-14)
-    assert R.gram_cost(rows, 7) > 0 and R.pairwise_cost(rows, 7) > 0
+    assert R.gram_cost(rows, 7) > 0
+    assert R.pairwise_cost(rows, 7) > 0
 
 
 def test_gram_by_entries_of_very_sparse_rows():
@@ -92,9 +95,11 @@ def test_repeated_entries():
 def test_nothing_is_copied_and_nothing_can_be_written(storage, dtype):
     X = stored(np.eye(4, dtype=dtype), storage)
     rows = R.as_rows(X)
-    assert np.shares_memory(rows.data, X if storage == "dense" else X.data) and rows.data.dtype == dtype
+    assert np.shares_memory(rows.data, X if storage == "dense" else X.data)
+    assert rows.data.dtype == dtype
     if storage != "dense":
-        assert np.shares_memory(rows.indices, X.indices) and rows.indices.dtype.kind == "u"
+        assert np.shares_memory(rows.indices, X.indices)
+        assert rows.indices.dtype.kind == "u"
     assert not any(array.flags.writeable for array in rows)
     assert (X if storage == "dense" else X.data).flags.writeable, "the caller's array must stay as it was"
 

@@ -81,7 +81,8 @@ def test_by_seconds():
 
 def test_without_any_time_there_is_still_a_model():
     solution = solve(endless(), stop=Stop(seconds=0.0))
-    assert solution.status.name == "SECONDS" and np.isfinite(solution.model.w).all()
+    assert solution.status.name == "SECONDS"
+    assert np.isfinite(solution.model.w).all()
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -99,13 +100,15 @@ def test_callbacks_see_every_certificate_and_can_stop():
 
     solution = solve(endless(), "dual_descent", Stop(gap=NEVER, passes=math.inf), callbacks=[lambda *_: None, third])
     assert solution.status.name == "CALLBACK"
-    assert seen == list(solution.history) and len(seen) == 3
+    assert seen == list(solution.history)
+    assert len(seen) == 3
 
 
 def test_watchers_see_every_step_and_can_stop():
     watch = Watch(7, lambda: True)
     solution = solve(endless(), "dual_descent", Stop(gap=NEVER, passes=math.inf), watchers=[watch])
-    assert solution.status.name == "CALLBACK" and len(watch.steps) == 7
+    assert solution.status.name == "CALLBACK"
+    assert len(watch.steps) == 7
     assert solution.history[-1].certificate.work.passes == watch.steps[-1][0], "the last step is certified too"
 
 
@@ -153,7 +156,8 @@ def test_columns_and_frame():
     assert {len(column) for column in columns.values()} == {len(history)}
     pandas = pytest.importorskip("pandas")
     frame = history.to_frame()
-    assert isinstance(frame, pandas.DataFrame) and list(frame.columns) == list(columns)
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame.columns) == list(columns)
 
 
 # ---- Ctrl-C ----
@@ -166,15 +170,18 @@ def test_the_first_interrupt_ends_the_run_with_its_best_model():
     began = time.perf_counter()
     solution = solve(endless(), "dual_descent", Stop(gap=NEVER, passes=math.inf, seconds=20))
     timer.join()
-    assert solution.status.name == "INTERRUPTED" and time.perf_counter() - began < 5
-    assert np.isfinite(solution.certificate.relative_gap) and np.isfinite(solution.model.w).all()
+    assert solution.status.name == "INTERRUPTED"
+    assert time.perf_counter() - began < 5
+    assert np.isfinite(solution.certificate.relative_gap)
+    assert np.isfinite(solution.model.w).all()
     assert signal.getsignal(signal.SIGINT) is usual
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_an_interrupt_in_the_first_step(solver):
     solution = solve(endless(), solver, Stop(gap=NEVER), watchers=[Watch(1, interrupt)])
-    assert solution.status.name == "INTERRUPTED" and len(solution.history) == 1
+    assert solution.status.name == "INTERRUPTED"
+    assert len(solution.history) == 1
 
 
 def test_the_second_interrupt_raises():
@@ -201,7 +208,8 @@ def test_handlers_of_others_are_left_alone():
         solution = solve(endless(), "dual_descent", Stop(gap=NEVER, passes=20), watchers=[Watch(1, interrupt)])
     finally:
         signal.signal(signal.SIGINT, usual)
-    assert calls == [1] and solution.status.name == "PASSES"
+    assert calls == [1]
+    assert solution.status.name == "PASSES"
 
 
 def test_an_interrupt_reaches_worker_threads():
@@ -246,7 +254,14 @@ RUNS = {
 def bits(solution):
     """Everything of a solution but its times."""
     certificates = [record.certificate for record in solution.history]
-    return solution.model.w.tobytes(), float(solution.model.b), solution.a.tobytes(), solution.certificate, certificates, solution.status
+    return (
+        solution.model.w.tobytes(),
+        float(solution.model.b),
+        solution.a.tobytes(),
+        solution.certificate,
+        certificates,
+        solution.status,
+    )
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -285,8 +300,12 @@ def test_a_checkpoint_is_kept_while_there_is_something_to_go_on_with(tmp_path):
     assert solve(endless(), "dual_descent", Stop(NEVER, math.inf, 0.05), checkpoint=path).status.name == "SECONDS"
     assert path.exists()
     watch = Watch(1, interrupt)
-    assert solve(endless(), "dual_descent", Stop(NEVER, math.inf), checkpoint=path, watchers=[watch]).status.name == "INTERRUPTED"
-    assert path.exists() and watch.steps[0][0] > 1
+    assert (
+        solve(endless(), "dual_descent", Stop(NEVER, math.inf), checkpoint=path, watchers=[watch]).status.name
+        == "INTERRUPTED"
+    )
+    assert path.exists()
+    assert watch.steps[0][0] > 1
     solve(endless(), "dual_descent", Stop(gap=0.9), checkpoint=path)
     assert not path.exists()
 
@@ -391,6 +410,16 @@ def test_a_checkpoint_cannot_name_foreign_code(saved):
     assert saved.read_bytes() == before
 
 
+def test_checkpoints_of_other_releases_are_refused(saved):
+    """A state with a field that this release does not have."""
+    from softmargin import archive
+
+    about, arrays = archive.read(saved, "checkpoint", 1)
+    about["run"]["fields"]["state"]["fields"]["momentum"] = 0.5
+    archive.write(saved, "checkpoint", 1, about, arrays)
+    refused(saved, "release|version|damaged|another")
+
+
 def test_places_that_cannot_be_written(tmp_path):
     with pytest.raises(OSError, match="nowhere.*cannot be written"):
         solve(endless(), "dual_descent", Stop(NEVER, passes=20), checkpoint=tmp_path / "nowhere" / "run", every=0.0)
@@ -408,4 +437,5 @@ def test_a_failed_write_leaves_the_old_file(saved, monkeypatch):
     monkeypatch.setattr(np, "savez", full)
     with pytest.raises(OSError, match="No space"):
         solve(endless(), "dual_descent", Stop(NEVER, passes=math.inf), checkpoint=saved, every=0.0)
-    assert saved.read_bytes() == before and [f.name for f in saved.parent.iterdir()] == [saved.name]
+    assert saved.read_bytes() == before
+    assert [f.name for f in saved.parent.iterdir()] == [saved.name]

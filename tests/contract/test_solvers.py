@@ -1,5 +1,7 @@
 """What every solver of SOLVERS promises, on every loss and bias that it supports. A new solver is tested by its entry."""
 
+import itertools
+
 import numpy as np
 import pytest
 from helpers import BIASES, CASES, LOSSES, data, objective, optimum, problem, solve, stored
@@ -16,7 +18,9 @@ EVERY = [
     if isinstance(LOSSES[loss], kind.supports.losses) and bias in kind.supports.biases
 ]
 TRIPLES = pytest.mark.parametrize(("solver", "loss", "bias"), EVERY)
-HINGES = pytest.mark.parametrize(("solver", "loss", "bias"), [e for e in EVERY if e[1:] in (("hinge", "free"), ("logistic", "none"))])
+HINGES = pytest.mark.parametrize(
+    ("solver", "loss", "bias"), [e for e in EVERY if e[1:] in (("hinge", "free"), ("logistic", "none"))]
+)
 OPTIMA: dict = {}
 
 
@@ -46,7 +50,8 @@ def test_reaches_the_optimum_dense_and_sparse(solver, loss, bias, case):
         p = problem(stored(X, storage), y, loss, bias, weight=weight)
         solution = solve(p, solver, Stop(gap=GAP, passes=20_000))
         certificate, (w, b) = solution.certificate, solution.model
-        assert solution.status.name == "CONVERGED" and certificate.relative_gap <= GAP
+        assert solution.status.name == "CONVERGED"
+        assert certificate.relative_gap <= GAP
         # the certificate speaks the truth about the model and about the optimum
         assert certificate.primal == pytest.approx(objective(X, y, weight, loss, bias, w, b), rel=1e-10)
         assert certificate.dual == pytest.approx(p.dual(solution.a), rel=1e-10)
@@ -58,9 +63,12 @@ def test_reaches_the_optimum_dense_and_sparse(solver, loss, bias, case):
         # the history only ever improves, and its last word is the solution's
         records = [record.certificate for record in solution.history]
         assert records[-1] == certificate
-        for before, after in zip(records, records[1:], strict=False):
-            assert after.primal <= before.primal and after.dual >= before.dual and after.gap <= before.gap
-            assert after.work.passes > before.work.passes and after.work.feature_accesses >= before.work.feature_accesses
+        for before, after in itertools.pairwise(records):
+            assert after.primal <= before.primal
+            assert after.dual >= before.dual
+            assert after.gap <= before.gap
+            assert after.work.passes > before.work.passes
+            assert after.work.feature_accesses >= before.work.feature_accesses
         assert all(one.seconds <= two.seconds for one, two in zip(solution.history, solution.history[1:], strict=False))
         primals.append(certificate.primal)
     assert primals[0] == pytest.approx(primals[1], rel=2 * GAP)
@@ -71,7 +79,10 @@ def test_dense_and_sparse_are_the_same_run(solver, loss, bias):
     """Up to rounding, which the first steps have not yet magnified."""
     X, y, weight = data("weighted", loss)
     X = X + (X == 0) * 0.1  # nothing is zero: the same entries in the same order
-    one, other = (solve(problem(stored(X, s), y, loss, bias, weight=weight), solver, Stop(1e-14, passes=4)) for s in ("dense", "csr"))
+    one, other = (
+        solve(problem(stored(X, s), y, loss, bias, weight=weight), solver, Stop(1e-14, passes=4))
+        for s in ("dense", "csr")
+    )
     np.testing.assert_allclose(one.model.w, other.model.w, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(one.a, other.a, rtol=1e-6, atol=1e-6)
 
@@ -83,7 +94,9 @@ def test_a_warm_start_from_the_solution_is_done_at_once(solver, loss, bias):
     solution = solve(p, solver, Stop(gap=GAP, passes=20_000))
     before = solution.model.w.copy()
     again = solve(p, solver, Stop(gap=2 * GAP), start=Iterate(solution.model, solution.a))
-    assert again.status.name == "CONVERGED" and again.certificate.work.passes == 0 and len(again.history) == 1
+    assert again.status.name == "CONVERGED"
+    assert again.certificate.work.passes == 0
+    assert len(again.history) == 1
     further = solve(p, solver, Stop(gap=GAP / 10, passes=20_000), start=Iterate(solution.model, solution.a))
     assert further.certificate.relative_gap <= GAP / 10
     np.testing.assert_array_equal(solution.model.w, before)
@@ -104,7 +117,9 @@ def test_a_start_from_a_problem_with_another_bias(solver, loss, bias):
     X, y, _ = data("tall", loss)
     other = "free" if bias != "free" else "none"
     start = solve(problem(X, y, loss, other), "dual_descent", Stop(gap=GAP, passes=20_000))
-    solution = solve(problem(X, y, loss, bias), solver, Stop(gap=GAP, passes=20_000), start=Iterate(start.model, start.a))
+    solution = solve(
+        problem(X, y, loss, bias), solver, Stop(gap=GAP, passes=20_000), start=Iterate(start.model, start.a)
+    )
     w, b = solution.model
     assert bias != "none" or b == 0.0
     assert solution.certificate.primal == pytest.approx(objective(X, y, np.ones(60), loss, bias, w, b), rel=1e-10)
@@ -131,7 +146,9 @@ def test_the_same_seed_gives_the_same_bits(solver, loss, bias, n_jobs):
     assert same_bits(one, other)
 
 
-@pytest.mark.parametrize("solver", [name for name, kind in SOLVERS.items() if "seed" in getattr(kind, "__annotations__", {})])
+@pytest.mark.parametrize(
+    "solver", [name for name, kind in SOLVERS.items() if "seed" in getattr(kind, "__annotations__", {})]
+)
 def test_another_seed_gives_another_run_to_the_same_optimum(solver):
     X, y, _ = data("tall", "hinge")
     p = problem(X, y, "hinge", "free")
@@ -144,7 +161,9 @@ def test_another_seed_gives_another_run_to_the_same_optimum(solver):
 def test_float32_is_the_same_problem(solver, storage):
     X, y, _ = data("tall", "hinge")
     X = stored(X.astype(np.float32), storage)  # its values are float64 numbers too
-    one, other = (solve(problem(Z, y, "hinge", "free"), solver, Stop(gap=GAP, passes=20_000)) for Z in (X, X.astype(np.float64)))
+    one, other = (
+        solve(problem(Z, y, "hinge", "free"), solver, Stop(gap=GAP, passes=20_000)) for Z in (X, X.astype(np.float64))
+    )
     assert one.model.w.dtype == np.float64
     assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=2 * GAP)
     assert max(one.certificate.dual, other.certificate.dual) <= min(one.certificate.primal, other.certificate.primal)
@@ -155,7 +174,9 @@ def test_weights_are_repetitions(solver):
     X, y, _ = data("tall", "hinge")
     times = np.random.default_rng(0).integers(0, 4, len(y))
     weighted = solve(problem(X, y, "hinge", "free", weight=times), solver, Stop(gap=1e-9, passes=50_000))
-    repeated = solve(problem(np.repeat(X, times, 0), np.repeat(y, times), "hinge", "free"), solver, Stop(gap=1e-9, passes=50_000))
+    repeated = solve(
+        problem(np.repeat(X, times, 0), np.repeat(y, times), "hinge", "free"), solver, Stop(gap=1e-9, passes=50_000)
+    )
     assert weighted.certificate.primal == pytest.approx(repeated.certificate.primal, rel=2e-9)
     np.testing.assert_allclose(weighted.model.w, repeated.model.w, atol=1e-3)
 
@@ -171,7 +192,9 @@ def test_a_step_is_about_one_pass_and_view_is_honest(solver, loss, bias):
         state = method.step(p, state)
         iterate = method.view(p, state)
         assert before <= iterate.work.passes <= before + 30
-        assert np.isfinite(iterate.model.w).all() and len(iterate.a) == p.n and iterate.gap >= -1e-12
+        assert np.isfinite(iterate.model.w).all()
+        assert len(iterate.a) == p.n
+        assert iterate.gap >= -1e-12
     assert iterate.work.passes > begun, "a run that is limited by passes must end"
 
 
@@ -187,8 +210,11 @@ def test_auto_changes_over_to_newton_and_stays_certified():
     X, y, _ = data("tall", "hinge")
     seen = []
     p = problem(100 * X, y, "hinge", "free", C=1e3)
-    solution = solve(p, "auto", Stop(gap=1e-9, passes=50_000), callbacks=[lambda record, iterate: seen.append(record) and None])
-    assert solution.status.name == "CONVERGED" and len(seen) == len(solution.history)
+    solution = solve(
+        p, "auto", Stop(gap=1e-9, passes=50_000), callbacks=[lambda record, iterate: seen.append(record) and None]
+    )
+    assert solution.status.name == "CONVERGED"
+    assert len(seen) == len(solution.history)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
