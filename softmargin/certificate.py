@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softmargin.losses import EpsilonInsensitive, Hinge
 from softmargin.problem import Iterate, Model, Problem, Work
 
 
@@ -20,6 +21,7 @@ class Certificate(NamedTuple):
     primal: float
     dual: float
     work: Work = Work()
+    floor: float = 0.0  # the smallest objective that float64 can tell from zero in this problem
 
     @property
     def gap(self) -> float:
@@ -28,8 +30,10 @@ class Certificate(NamedTuple):
 
     @property
     def relative_gap(self) -> float:
-        """The gap as a fraction of the dual objective."""
-        return 0.0 if self.gap == 0.0 else self.gap / self.dual if self.dual > 0.0 else np.inf
+        """The gap as a fraction of the dual objective (or of `floor`, where the optimum is zero)."""
+        if self.gap == 0.0:
+            return 0.0
+        return self.gap / max(self.dual, self.floor) if self.dual > 0.0 or self.gap <= self.floor else np.inf
 
     def __str__(self) -> str:
         return f"objective {self.primal:.7g}, at most {self.relative_gap:.1e} (relative) above the optimum"
@@ -43,28 +47,34 @@ class Certified(NamedTuple):
     a: Any
 
 
+ROUNDING = 1e-12  # the share of the zero model's objective that counts as zero
 BIAS_ACCURACY = 1e-8  # how far the objective may stay above its best over the bias, in units of Σ c
 
 
 def prove(problem: Problem, iterate: Iterate) -> Certified:
     """The certificate of an iterate, with the model and the dual point behind it."""
-    model = iterate.model
+    model = Model(iterate.model.w, 0.0 if problem.bias == "none" else iterate.model.b)
     z = problem.scores(Model(model.w))
     if problem.bias == "free":
         model = Model(model.w, best_bias(problem, z, model.b))
     z = z + model.b if model.b else z
     primal = problem.primal(model, z)
+    if not np.isfinite(primal):
+        raise ValueError(
+            "the objective is not a finite number: the features or weights are too large for float64; scale them"
+        )
+    floor = ROUNDING * float(problem.c @ problem.loss.value(problem.y, np.zeros(problem.n)))
     a, dual = np.zeros(problem.n), 0.0  # always feasible, and all that is known without a candidate
     if iterate.a is not None:
         candidate = feasible(problem, iterate.a)
         value = problem.dual(candidate)
         a, dual = (candidate, value) if value > 0.0 else (a, dual)
-    if primal - dual < -1e-7 * (abs(primal) + abs(dual)):
+    if primal - dual < -1e-7 * (abs(primal) + abs(dual)) - floor:
         raise ArithmeticError(
             f"the primal objective {primal!r} is below the dual one {dual!r}: "
             "the data hold values so different in size that float64 sums cannot certify them; scale the features"
         )
-    return Certified(Certificate(primal, dual, iterate.work), model, a)
+    return Certified(Certificate(primal, dual, iterate.work, floor), model, a)
 
 
 def feasible(problem: Problem, a: Any) -> Any:
@@ -99,4 +109,15 @@ def best_bias(problem: Problem, z: Any, guess: float) -> float:
             low, here = middle, at_middle
         else:
             high = middle
-    return low
+    return _nearest_kink(problem, z, low, high)
+
+
+def _nearest_kink(problem: Problem, z: Any, low: float, high: float) -> float:
+    """The bias between the two at which the loss of a row bends, if that is better than `low`: then it is exact."""
+    if not isinstance(problem.loss, Hinge | EpsilonInsensitive):
+        return low
+    width = getattr(problem.loss, "epsilon", 0.0)
+    kinks = np.concatenate([problem.y - z - width, problem.y - z + width])
+    kinks = kinks[(kinks >= min(low, high)) & (kinks <= max(low, high))]
+    candidates = [low, *kinks[: len(kinks) // 2 + 1][-1:]]
+    return float(min(candidates, key=lambda b: float(problem.c @ problem.loss.value(problem.y, z + b))))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from softmargin import archive
+from softmargin import __version__, archive
 from softmargin.problem import Problem
 
 KIND, SCHEMA = "checkpoint", 1
@@ -25,7 +25,9 @@ def fingerprint(problem: Problem, solver: Any) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for array in (*problem.rows, problem.y, problem.c):
         digest.update(np.ascontiguousarray(array).data)
-    digest.update(repr((problem.n_features, problem.loss, problem.bias, problem.bias_scale, solver)).encode())
+    digest.update(
+        repr((__version__, problem.n_features, problem.loss, problem.bias, problem.bias_scale, solver)).encode()
+    )
     return digest.hexdigest()
 
 
@@ -40,10 +42,13 @@ def load(path: str | os.PathLike[str], mark: str) -> Any:
     about, arrays = archive.read(path, KIND, SCHEMA)
     if about["fingerprint"] != mark:
         raise ValueError(
-            f"{path} is the checkpoint of another run (other data, parameters or solver): "
+            f"{path} is the checkpoint of another run (other data, parameters, solver or release): "
             "pass another checkpoint path, or delete it to start anew; the file was left as it is"
         )
-    return _restore(about["run"], arrays)
+    try:
+        return _restore(about["run"], arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, ImportError) as error:
+        raise ValueError(f"{path} is damaged or of another release ({error}); the file was left as it is") from error
 
 
 def _flatten(value: Any, name: str, arrays: dict[str, Any]) -> Any:

@@ -114,7 +114,7 @@ def solve(
     """
     solver = resolve(solver, problem, gap=stop.gap)
     began = time.perf_counter()
-    with single_blas(), interrupts() as interrupted:
+    with single_blas(), interrupts() as interrupted, np.errstate(over="ignore", invalid="ignore"):
         mark = checkpoints.fingerprint(problem, solver) if checkpoint is not None else ""
         if checkpoint is not None and os.path.exists(checkpoint):
             run, resumed = checkpoints.load(checkpoint, mark), True
@@ -129,8 +129,9 @@ def solve(
                 checkpoints.save(checkpoint, run, mark)
                 saved = time.perf_counter()
 
-        look_first = start is not None and not resumed
-        status = _loop(problem, solver, stop, run, began, callbacks, watchers, save, look_first, interrupted)
+        if start is not None and not resumed:
+            _certify(problem, run, start, stop)
+        status = _loop(problem, solver, stop, run, began, callbacks, watchers, save, interrupted)
     if checkpoint is not None and os.path.exists(checkpoint) and status not in (Status.INTERRUPTED, Status.SECONDS):
         os.unlink(checkpoint)
     assert run.model is not None
@@ -147,16 +148,13 @@ def _loop(
     callbacks: Sequence[Callback],
     watchers: Sequence[Watcher],
     save: Any,
-    first: bool,
     interrupted: threading.Event,
 ) -> Status:
     """Step until something ends the run; leaves the best model in `run`."""
-    while True:
-        if not first:
-            before = time.perf_counter()
-            run.state = solver.step(problem, run.state)
-            run.seconds += time.perf_counter() - before
-        first = False
+    while not _reached(run, stop):
+        before = time.perf_counter()
+        run.state = solver.step(problem, run.state)
+        run.seconds += time.perf_counter() - before
         iterate = solver.view(problem, run.state)
         made = None
         if iterate.gap <= run.believed or iterate.work.passes >= run.next_passes:
@@ -172,6 +170,7 @@ def _loop(
             if made is None:
                 _certify(problem, run, iterate, stop)
             return Status.CONVERGED if _reached(run, stop) else status
+    return Status.CONVERGED
 
 
 def _ends(
@@ -206,15 +205,14 @@ def _certify(problem: Problem, run: Run, iterate: Iterate, stop: Stop) -> Certif
         run.model = Model(proven.model.w.copy(), proven.model.b)
     if old is None or new.dual > old.dual:
         run.a = proven.a.copy()
-    run.certificate = (
-        new if old is None else Certificate(min(new.primal, old.primal), max(new.dual, old.dual), new.work)
-    )
+    best = new if old is None else new._replace(primal=min(new.primal, old.primal), dual=max(new.dual, old.dual))
+    run.certificate = best
     run.history.append(Record(run.seconds, run.certificate))
     if iterate.gap <= run.believed:
         right = stop.gap * iterate.gap / max(new.relative_gap, 1e-300)  # what the solver would say at the goal
-        run.believed = min(max(right, 0.3 * iterate.gap), 0.8 * iterate.gap)
+        run.believed = min(max(right, 0.3 * iterate.gap), 0.8 * iterate.gap) or -1.0  # never again, if it says zero
     run.next_passes = 3.0 * max(iterate.work.passes, run.next_passes)
-    return run.certificate
+    return best
 
 
 def certify(problem: Problem, model: Model, a: Any = None, *, gap: float = 1e-4) -> Certificate:

@@ -112,7 +112,7 @@ class EpsilonInsensitive(NamedTuple):
 class Logistic(NamedTuple):
     """``log(1 + exp(−y z))``; dual ``0 < a y < c``, with the entropy of a y / c as gain."""
 
-    steps: int = 8  # Newton steps at most on one row: the first two or three converge, the rest guard the ends
+    steps: int = 20  # Newton steps at most on one row: the first two or three converge, the rest guard the ends
 
     def value(loss, y, z):
         return np.logaddexp(0.0, -y * z)

@@ -171,8 +171,8 @@ def _tell_fit(model: Any, fit: dict[str, Any]) -> None:
     from softmargin.history import History, Record
     from softmargin.problem import Work
 
-    def certificate(primal: float, dual: float, work: list[Any]) -> Certificate:
-        return Certificate(primal, dual, Work(*work))
+    def certificate(primal: float, dual: float, work: list[Any], floor: float) -> Certificate:
+        return Certificate(primal, dual, Work(*work), floor)
 
     model.certificate_ = certificate(*fit["certificate_"])
     model.dual_gap_ = model.certificate_.gap

@@ -90,13 +90,15 @@ class Problem:
         X, y = validate.matrix(X, y, y_numeric=True)
         y = y.astype(np.float64) if isinstance(loss, EpsilonInsensitive) else validate.labels(y)
         c, kept = validate.weights(C, sample_weight, X)
+        rows = as_rows(X) if kept is None else take(as_rows(X), kept)
+        y = y if kept is None else y[kept]
         validate.positive("bias_scale", bias_scale, "it is the size of the feature that carries a penalised bias")
-        problem = cls(as_rows(X), y, c, X.shape[1], loss, bias, bias_scale, validate.jobs(n_jobs))
-        return problem if kept is None else problem.only(kept)
+        return cls(rows, y, c, X.shape[1], loss, bias, bias_scale, validate.jobs(n_jobs))
 
     @classmethod
     def from_lambda(cls, X: Any, y: Any, *, lam: float, **options: Any) -> Problem:
         """The problem of papers that write ``λ/2‖w‖² + (1/n) Σ ℓ``: the same minimiser, objectives divided by λ."""
+        validate.positive("lam", lam, "it is the weight of the regulariser, for example 1e-4")
         return cls.of(X, y, C=1.0 / (lam * len(y)), **options)
 
     @property
@@ -121,6 +123,14 @@ class Problem:
     def image(self, a: Any) -> Any:
         """``Σ a x``, the weights that a dual point stands for."""
         return rmatvec(self.rows, a, self.n_features, self.n_jobs)
+
+    def central_bias(self) -> float:
+        """Where a free bias may begin: in the middle of the targets."""
+        return float(np.median(self.y)) if self.bias == "free" and isinstance(self.loss, EpsilonInsensitive) else 0.0
+
+    def imbalance(self, b: float, total: float) -> float:
+        """About what a dual point with ``Σa = total`` loses by being balanced, where the bias is free."""
+        return abs(total) * (abs(b) + float(np.abs(self.y).max(initial=0.0))) if self.bias == "free" else 0.0
 
     def primal(self, model: Model, z: Any = None) -> float:
         """The primal objective of a model (whose scores are z, where they are known)."""

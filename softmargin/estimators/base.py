@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from softmargin import validate
 
 if TYPE_CHECKING:
+    from softmargin.driver import Solution
     from softmargin.problem import Problem
     from softmargin.progress import Watcher
-    from softmargin.driver import Solution
 
 try:
     from sklearn.callback import CallbackSupportMixin
@@ -53,6 +53,8 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             validate.positive(
                 "intercept_scaling", self.intercept_scaling, "it penalises the intercept; None leaves it free"
             )
+        if not isinstance(self.verbose, (int, np.integer)) or self.verbose < 0:
+            raise ValueError(f"verbose={self.verbose!r} must be 0 (quiet), 1 (progress) or 2 (plain lines)")
         for name in ("fit_intercept", "warm_start"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False")
@@ -68,12 +70,14 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     def _run(self, problems: list[Problem], names: list[str], X: Any, y: Any) -> list[Solution]:
         """Solve every problem, in threads where there are several, and share the time limit fairly."""
-        from softmargin.progress import shown
         from softmargin.driver import Stop, solve
+        from softmargin.progress import shown
         from softmargin.solvers import resolve
         from softmargin.threads import interrupts, single_blas
 
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = 0  # a checkpoint without random_state must find the same seed again
+        if self.random_state is not None or self.checkpoint is None:
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         solvers = [resolve(self.solver, problem, gap=self.tol, seed=seed) for problem in problems]
         workers = min(validate.jobs(self.n_jobs), len(problems))
         deadline = time.perf_counter() + (np.inf if self.time_limit is None else self.time_limit)
@@ -122,8 +126,8 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _read(self, solutions: list[Solution]) -> None:
         """Set the attributes that tell how the fit went; warn where it ended early."""
         from softmargin.certificate import Certificate
-        from softmargin.problem import Iterate, Work
         from softmargin.driver import Status
+        from softmargin.problem import Iterate, Work
 
         self.coef_ = np.array([s.model.w for s in solutions])
         self.intercept_ = np.array([s.model.b for s in solutions])
@@ -131,7 +135,8 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         works = np.array([c.work for c in certificates])
         work = Work(float(works[:, 0].max()), *(int(total) for total in works[:, 1:].sum(axis=0)))
         primal, dual = sum(c.primal for c in certificates), sum(c.dual for c in certificates)
-        self.certificate_ = certificates[0] if len(certificates) == 1 else Certificate(primal, dual, work)
+        floor = sum(c.floor for c in certificates)
+        self.certificate_ = certificates[0] if len(certificates) == 1 else Certificate(primal, dual, work, floor)
         self.dual_gap_ = self.certificate_.gap
         self.converged_ = all(s.status is Status.CONVERGED for s in solutions)
         self.n_iter_ = int(np.ceil(work.passes))

@@ -149,9 +149,8 @@ class LinearSVC(ClassifierMixin, SVM):  # type: ignore[misc]
         present = np.unique(index)
         if len(present) < 2:
             only = "after rows of weight zero were left out, " if kept is not None else ""
-            raise ValueError(
-                f"{only}y has one class, {classes[present[0]]!r}: LinearSVC needs two or more; check labels and weights"
-            )
+            label = classes.tolist()[present[0]]
+            raise ValueError(f"{only}y has one class, {label!r}: LinearSVC needs two or more; check labels and weights")
         self.classes_ = classes
 
         from softmargin.losses import Hinge, Logistic, Loss, SquaredHinge

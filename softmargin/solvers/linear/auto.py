@@ -82,7 +82,7 @@ class Auto:
         if here.gap <= self.gap:
             return False
         fall = np.log(s.seen_gap / here.gap) / (here.work.passes - s.seen_passes)  # per pass
-        needed = np.log(here.gap / self.gap)
+        needed = np.log(here.gap / max(self.gap, 1e-15))
         return not fall * PATIENCE > needed
 
     def view(self, problem: Problem, s: State) -> Iterate:

@@ -105,13 +105,13 @@ class DualDescent:
     def init(self, problem: Problem, start: Iterate | None = None) -> State:
         """At zero, or at the dual point of `start`."""
         a, w = np.zeros(problem.n), np.zeros(problem.n_features)
-        bias = np.zeros(2)
-        if start is not None:
+        bias = np.array([problem.central_bias(), 0.0])
+        if start is not None and start.a is not None:
             a = problem.loss.nearest(problem.y, start.a, problem.c)
             w = problem.image(a)
             bias[:] = start.model.b if problem.bias == "free" else 0.0, a.sum()
         q = squared_norms(problem.rows)
-        pull = PROXIMAL * float(q.mean()) if problem.bias == "free" else problem.rho2
+        pull = PROXIMAL * (float(q.mean()) or 1.0) if problem.bias == "free" else problem.rho2
         due, wait = np.zeros(problem.n, np.int32), np.zeros(problem.n, np.uint8)
         rng = np.random.default_rng(self.seed)
         gaps = np.full(problem.n, np.inf)
@@ -141,4 +141,5 @@ class DualDescent:
         """The model and the dual point, of which it is the exact image."""
         b = s.bias[0] if problem.bias == "free" else s.pull * s.bias[1]
         dual = problem.dual_at(s.a, s.w)
-        return Iterate(Model(s.w, float(b)), s.a, s.work, float(s.gaps.sum()) / dual if dual > 0.0 else np.inf)
+        gap = float(s.gaps.sum()) + problem.imbalance(float(b), float(s.bias[1]))
+        return Iterate(Model(s.w, float(b)), s.a, s.work, gap / dual if dual > 0.0 else np.inf)

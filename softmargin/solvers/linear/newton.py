@@ -40,6 +40,7 @@ NEWTON_STEPS = 12  # in one round, at most
 SMOOTH_STEPS = 2  # of a smooth loss, which has no multipliers to wait for
 STATIONARY = 0.1  # the share of the gap that the gradient may make in a stationary point
 ROUNDING = 1e-12  # the share of the objective below which the gradient's part of the gap is rounding
+FINEST = 1e-12  # the smallest smoothing width, in largest targets
 FLAT = 1e-14  # the share of the bends below which b has no curvature left
 SAMPLE = 8  # the start uses one row in so many, if at least SMALLEST remain
 SMALLEST = 2000
@@ -112,13 +113,16 @@ class Newton:
         """At zero, or at `start`; where rows are many, at the solution for a sample of them."""
         loss, y, c = problem.loss, problem.y, problem.c
         work, reach = Work(), np.inf
-        model, a = (start.model, loss.nearest(y, start.a, c)) if start else (None, loss.middle(y, c))
+        model, a = start.model if start else None, loss.middle(y, c)
+        if start is not None and start.a is not None:
+            a = loss.nearest(y, start.a, c)
         delta = None
         if model is None and problem.n // SAMPLE >= max(SMALLEST, 8 * problem.n_features):
             sample = self._solve_sample(problem)
             model, delta, reach = Model(sample.w, sample.b), sample.delta, FIRST_REACH
             work = Work().plus(sample.work, 1 / SAMPLE)
-        model = model or Model(np.zeros(problem.n_features))
+        model = model or Model(np.zeros(problem.n_features), problem.central_bias())
+        model = model if problem.bias != "none" else Model(model.w)
         z = problem.scores(model)
         if delta is None:
             delta = (
@@ -158,12 +162,13 @@ class Newton:
             move = Model(model.w - s.w, model.b - s.b)
             t = _line_search(problem, old, move, s.z, z - s.z, s.a, 0.0, s.delta, most=1.0)
             s.w, s.b, s.z = s.w + t * move.w, s.b + t * move.b, z if t == 1.0 else s.z + t * (z - s.z)
-            s.work = s.work.plus(Work(1.0, entries(problem.rows)))
+            s.work = s.work.plus(Work(0.0, entries(problem.rows)))
+        s.work = s.work.plus(Work(1.0))
         moved = float(np.abs(s.z - before).max(initial=0.0))
         off = self._reply(problem, s)
         if off <= 2 * STATIONARY * s.gap + noise or isinstance(problem.loss, SMOOTH):
             s.a, s.reach = s.reply.copy(), max(REACH * moved, s.delta)
-            s.delta *= NARROW if steps <= 8 else NARROW**0.5
+            s.delta = max(s.delta * (NARROW if steps <= 8 else NARROW**0.5), self._finest(problem))
         else:
             s.reach = 2 * max(s.reach, moved)
         return s
@@ -173,6 +178,10 @@ class Newton:
         model = Model(s.w, s.b)
         dual = problem.primal(model, s.z) - s.gap
         return Iterate(model, s.reply, s.work, s.gap / dual if dual > 0.0 else np.inf)
+
+    def _finest(self, problem: Problem) -> float:
+        """The smallest smoothing width that scores in float64 can feel."""
+        return 0.0 if isinstance(problem.loss, SMOOTH) else FINEST * float(np.abs(problem.y).max())
 
     def _reply(self, problem: Problem, s: State) -> float:
         """Bring replies, pull and gap up to date with the scores; returns the gradient's part of the gap."""
@@ -191,8 +200,8 @@ class Newton:
         loss, y, c, rows, d = part.loss, part.y, part.c, part.rows, part.n_features
         q, w, b, pull, total = s.delta / c, s.w, s.b, s.pull.copy(), float(s.reply.sum())
         systems, stored = Systems(d, part.n_jobs), entries(rows)
-        bends = np.empty(part.n)
-        for steps in range(SMOOTH_STEPS if isinstance(loss, SMOOTH) else NEWTON_STEPS):
+        bends, steps = np.empty(part.n), 0
+        for _ in range(SMOOTH_STEPS if isinstance(loss, SMOOTH) else NEWTON_STEPS):
             new = np.empty(part.n)
             gap = replies(loss, y, z, a, q, c, new, bends)
             pull += part.image(new - reply)
@@ -204,7 +213,7 @@ class Newton:
             dz = part.scores(Model(p, pb))
             kept = pull @ p + total * pb - reply @ dz  # what the rows outside `part` add to the slope
             t = _line_search(part, Model(w, b), Model(p, pb), z, dz, a, kept, s.delta)
-            w, b, z = w + t * p, b + t * pb, z + t * dz
+            w, b, z, steps = w + t * p, b + t * pb, z + t * dz, steps + 1
             s.work = s.work.plus(Work(part.n / len(s.z), stored))
         return Model(w, b), z, steps
 
@@ -217,7 +226,7 @@ def _bias_slope(problem: Problem, b: float, total: float) -> float:
 def _off(problem: Problem, model: Model, pull: Any, total: float) -> float:
     """How much of the gap comes from the gradient not being zero."""
     g, gb = model.w - pull, _bias_slope(problem, model.b, total)
-    return float(0.5 * (g @ g) + (0.5 * problem.rho2 * gb * gb if problem.rho2 else abs(gb * model.b)))
+    return float(0.5 * (g @ g) + 0.5 * problem.rho2 * gb * gb) + problem.imbalance(model.b, total)
 
 
 def _direction(

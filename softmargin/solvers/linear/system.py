@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from softmargin.rows import (
     Rows,
@@ -75,18 +75,16 @@ class Systems:
     def _features_by_features(self, rows: Rows, h: Any) -> Solve:
         A = gram(rows, h, self.n_features, self.n_jobs)
         A[np.diag_indices(self.n_features)] += 1.0
-        lower = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-        return lambda g: cho_solve(lower, g, check_finite=False)
+        return _factored(A)
 
     def _rows_by_rows(self, rows: Rows, h: Any) -> Solve:
         # Woodbury: (I + ZᵀHZ)⁻¹ g = g − Zᵀ(H⁻¹ + ZZᵀ)⁻¹ Z g;  H⁻¹ > 0 keeps duplicate rows from making it singular
         K = pairwise(rows, self.n_features)
         K[np.diag_indices(len(h))] += 1.0 / h
-        lower = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
+        inner = _factored(K)
 
         def solve(g: Any) -> Any:
-            inner = cho_solve(lower, matvec(rows, g, self.n_jobs), check_finite=False)
-            return g - rmatvec(rows, inner, self.n_features, self.n_jobs)
+            return g - rmatvec(rows, inner(matvec(rows, g, self.n_jobs)), self.n_features, self.n_jobs)
 
         return solve
 
@@ -106,3 +104,16 @@ class Systems:
             size, before = residual @ scaled, size
             direction = scaled + (size / before) * direction
         return v, bool(residual @ residual <= target)
+
+
+def _factored(A: Any) -> Solve:
+    """Solves with a positive definite matrix; one that rounding has made indefinite gets a larger diagonal."""
+    largest = float(A.diagonal().max())
+    for share in (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6):
+        B = A + share * largest * np.eye(len(A)) if share else A
+        try:
+            lower = cho_factor(B, lower=True, check_finite=False)
+        except LinAlgError:
+            continue
+        return lambda g: cho_solve(lower, g, check_finite=False)
+    return lambda g: g.copy()  # the plain gradient: slow, but downhill
