@@ -28,14 +28,15 @@ def mean(ratios: Iterable[float]) -> float:
 
 
 def ratio(row: dict[str, Any], rival: str, gap: str) -> float:
-    """The rival's time over ours; `MOST` where it never got there."""
-    theirs = row["rivals"][rival][gap]
-    return MOST if theirs is None else min(MOST, theirs / row[f"ours 2 {gap}"])
+    """The rival's time over ours; where it never got there, the time after which it was given up."""
+    run = row["rivals"][rival]
+    theirs = run["limit"] if run[gap] is None else run[gap]
+    return float(min(MOST, theirs / row[f"ours 2 {gap}"]))
 
 
 def shown(row: dict[str, Any], rival: str, gap: str) -> str:
     theirs = row["rivals"][rival][gap]
-    return "never" if theirs is None else f"{theirs / row[f'ours 2 {gap}']:.1f}"
+    return f"> {ratio(row, rival, gap):.0f}" if theirs is None else f"{theirs / row[f'ours 2 {gap}']:.1f}"
 
 
 def linear_table() -> str:

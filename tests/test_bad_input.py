@@ -74,14 +74,14 @@ def test_objects_that_are_numbers_are_taken(kind):
 @BOTH
 @pytest.mark.parametrize("y", [Y[:5], np.where(Y, 1.0, np.nan), None])
 def test_wrong_targets(kind, y):
-    with pytest.raises(ValueError, match="y|inconsistent"):
+    with pytest.raises(ValueError, match=r"y|inconsistent"):
         kind().fit(X, y)
 
 
 def test_targets_that_are_not_classes():
-    with pytest.raises(ValueError, match="label|continuous|target"):
+    with pytest.raises(ValueError, match=r"label|continuous|target"):
         LinearSVC().fit(X, RNG.normal(size=12))
-    with pytest.raises(ValueError, match="one class, .*7"):
+    with pytest.raises(ValueError, match=r"one class, .*7"):
         LinearSVC().fit(X, np.full(12, 7))
     with pytest.raises(ValueError, match="-1 and \\+1"):
         Problem.of(X, Y)
@@ -123,7 +123,7 @@ def test_corrupt_sparse_matrices_in_prediction():
 
 
 def test_prediction_needs_the_same_features_and_a_fit():
-    with pytest.raises(ValueError, match="2 features.*3 features"):
+    with pytest.raises(ValueError, match=r"2 features.*3 features"):
         LinearSVC().fit(X, Y).predict(X[:, :2])
     with pytest.raises(Exception, match="not fitted yet"):
         LinearSVC().predict(X)
@@ -151,9 +151,9 @@ def test_wrong_weights(kind, weights, words):
 
 
 def test_weights_that_leave_one_class():
-    with pytest.raises(ValueError, match="rows of weight zero were left out, y has one class, .*1"):
+    with pytest.raises(ValueError, match=r"rows of weight zero were left out, y has one class, .*1"):
         LinearSVC().fit(X, Y, sample_weight=Y)
-    with pytest.raises(ValueError, match="one class, .*1"):
+    with pytest.raises(ValueError, match=r"one class, .*1"):
         LinearSVC(class_weight={0: 0.0}).fit(X, Y)
 
 
@@ -252,7 +252,7 @@ def test_wrong_problems(options, words):
 
 @pytest.mark.parametrize("lam", [0.0, -1.0, np.nan])
 def test_wrong_lambda(lam):
-    with pytest.raises(ValueError, match="lam|C="):
+    with pytest.raises(ValueError, match=r"lam|C="):
         Problem.from_lambda(X, 2 * Y - 1, lam=lam)
 
 

@@ -421,7 +421,7 @@ def test_checkpoints_of_other_releases_are_refused(saved):
 
 
 def test_places_that_cannot_be_written(tmp_path):
-    with pytest.raises(OSError, match="nowhere.*cannot be written"):
+    with pytest.raises(OSError, match=r"nowhere.*cannot be written"):
         solve(endless(), "dual_descent", Stop(NEVER, passes=20), checkpoint=tmp_path / "nowhere" / "run", every=0.0)
     with pytest.raises((OSError, ValueError), match=tmp_path.name):
         solve(endless(), "dual_descent", Stop(NEVER, passes=20), checkpoint=tmp_path, every=0.0)

@@ -1,4 +1,4 @@
-"""What every solver of SOLVERS promises, on every loss and bias that it supports. A new solver is tested by its entry."""
+"""What every solver of SOLVERS promises, on every loss and bias that it supports: an entry there is tested here."""
 
 import itertools
 
