@@ -1,11 +1,12 @@
-# make demo | test | check | format | benchmarks.  Each makes .venv when it is missing; PYTHON chooses its interpreter.
+# make demo | test | check | format | test-floor | benchmarks.  Each makes .venv when it is missing; PYTHON chooses its
+# interpreter. test-floor runs the tests with the oldest releases that pyproject.toml allows (floor.txt).
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN = .venv/bin
 # Numba does not notice that another file of the package has changed: compile anew whenever any has
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba-$(shell cat softmargin/*.py softmargin/*/*.py softmargin/*/*/*.py 2>/dev/null | cksum | cut -d' ' -f1)
 
-.PHONY: demo test check format benchmarks
+.PHONY: demo test check format test-floor benchmarks
 
 demo: .venv/demo
 	$(BIN)/softmargin demo --output demo.png
@@ -22,6 +23,11 @@ check: .venv/test
 format: .venv/test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+test-floor: | $(BIN)/python
+	$(PYTHON) -m venv .venv/floor
+	.venv/floor/bin/python -m pip install --quiet --disable-pip-version-check -c floor.txt -e '.[test]'
+	NUMBA_CACHE_DIR=$(NUMBA_CACHE_DIR)-floor .venv/floor/bin/python -m pytest
 
 benchmarks: .venv/bench
 	cd benchmarks && ../$(BIN)/python run.py && ../$(BIN)/python figures.py
