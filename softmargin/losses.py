@@ -159,6 +159,10 @@ def row_gap(loss, y, z, a, c):
     """``c ℓ(y, z) − gain(y, a, c) + a z``."""
 
 
+def gain(loss, y, a, c):
+    """`loss.gain`."""
+
+
 def step(loss, y, z, a, q, c):
     """`loss.step`."""
 
@@ -171,6 +175,11 @@ def bend(loss, y, a, q, c):
 def _(loss, y, z, a, c):
     value, gain = (register_jitable(getattr(loss.instance_class, name)) for name in ("value", "gain"))
     return lambda loss, y, z, a, c: c * value(loss, y, z) - gain(loss, y, a, c) + a * z
+
+
+@overload(gain)
+def _(loss, y, a, c):
+    return loss.instance_class.gain
 
 
 @overload(step)

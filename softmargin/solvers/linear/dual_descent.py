@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from softmargin.losses import row_gap, step
+from softmargin.losses import gain, row_gap, step
 from softmargin.problem import Iterate, Model, Problem, Work
 from softmargin.rows import kernel, row_axpy, row_dot, row_prefetch, squared_norms
 from softmargin.solvers.support import Support
@@ -50,8 +50,8 @@ def due_rows(blocks, due, now, visits):
 
 @kernel
 def sweep(loss, rows, y, c, q, visits, now, a, due, wait, gaps, w, bias, rho2, ahead):
-    """One pass over the rows of `visits`; keeps the row gaps that it meets; returns how many entries it read."""
-    n, accesses = np.uint64(len(visits)), np.uint64(0)
+    """One pass over the rows of `visits`, keeping the row gaps met; returns how much gain it made, and entries read."""
+    n, accesses, gained = np.uint64(len(visits)), np.uint64(0), 0.0
     for k in range(n):
         if ahead > 0 and k + ahead < n:
             row_prefetch(rows, visits[k + ahead])
@@ -63,13 +63,14 @@ def sweep(loss, rows, y, c, q, visits, now, a, due, wait, gaps, w, bias, rho2, a
             wait[i] = min(2 * wait[i] + 1, REST)
         else:
             wait[i] = 0
+            gained += gain(loss, y[i], new, c[i]) - gain(loss, y[i], old, c[i])
             a[i] = new
             bias[1] += new - old
             row_axpy(new - old, rows, i, w)
             accesses += rows.stop[i] - rows.start[i]
         due[i] = now + 1 + wait[i]
         accesses += rows.stop[i] - rows.start[i]
-    return accesses
+    return gained, accesses
 
 
 @dataclass
@@ -84,6 +85,7 @@ class State:
     due: Any  # the pass in which a row is visited next
     wait: Any  # how many passes it rested last
     gaps: Any  # the row gaps when the rows were last visited
+    gained: float  # Σ gain
     now: int
     rng: np.random.Generator
     work: Work
@@ -114,8 +116,10 @@ class DualDescent:
         pull = PROXIMAL * (float(q.mean()) or 1.0) if problem.bias == "free" else problem.rho2
         due, wait = np.zeros(problem.n, np.int32), np.zeros(problem.n, np.uint8)
         rng = np.random.default_rng(self.seed)
-        gaps = np.full(problem.n, np.inf)
-        return State(w, a, np.maximum(q + pull, SMALLEST) / RELAXATION, bias, pull, due, wait, gaps, 0, rng, Work())
+        gaps, gained = np.full(problem.n, np.inf), float(problem.loss.gain(problem.y, a, problem.c).sum())
+        return State(
+            w, a, np.maximum(q + pull, SMALLEST) / RELAXATION, bias, pull, due, wait, gaps, gained, 0, rng, Work()
+        )
 
     def step(self, problem: Problem, s: State) -> State:
         """Passes over the rows that do not rest, until they add up to half of all rows."""
@@ -129,8 +133,10 @@ class DualDescent:
             else:
                 blocks = s.rng.permutation(-(-problem.n // int(NEIGHBOURS)))
                 visits = space[: due_rows(blocks, s.due, s.now, space)]
-            read += sweep(loss, rows, y, c, s.q, visits, s.now, s.a, s.due, s.wait, s.gaps, s.w, s.bias, s.pull, ahead)
-            visited += len(visits)
+            gained, accesses = sweep(
+                loss, rows, y, c, s.q, visits, s.now, s.a, s.due, s.wait, s.gaps, s.w, s.bias, s.pull, ahead
+            )
+            s.gained, visited, read = s.gained + gained, visited + len(visits), read + int(accesses)
             if problem.bias == "free":
                 s.bias[0] += s.pull * s.bias[1]
             s.now += 1
@@ -140,6 +146,6 @@ class DualDescent:
     def view(self, problem: Problem, s: State) -> Iterate:
         """The model and the dual point, of which it is the exact image."""
         b = s.bias[0] if problem.bias == "free" else s.pull * s.bias[1]
-        dual = problem.dual_at(s.a, s.w)
+        dual = s.gained - 0.5 * float(s.w @ s.w + problem.rho2 * s.bias[1] ** 2)
         gap = float(s.gaps.sum()) + problem.imbalance(float(b), float(s.bias[1]))
         return Iterate(Model(s.w, float(b)), s.a, s.work, gap / dual if dual > 0.0 else np.inf)
