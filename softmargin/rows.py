@@ -202,9 +202,9 @@ def _(rows: Any, i: Any, w: Any) -> Any:
         return sparse
 
     def dense(rows: Any, i: Any, w: Any) -> Any:
-        s = 0.0
-        for k in range(rows.stop[i] - rows.start[i]):
-            s += rows.data[rows.start[i] + k] * w[k]
+        row, s = rows.data[rows.start[i] : rows.stop[i]], 0.0
+        for k in range(len(row)):
+            s += row[k] * w[k]
         return s
 
     return dense
@@ -221,8 +221,9 @@ def _(step: Any, rows: Any, i: Any, w: Any) -> Any:
         return sparse
 
     def dense(step: Any, rows: Any, i: Any, w: Any) -> Any:
-        for k in range(rows.stop[i] - rows.start[i]):
-            w[k] += step * rows.data[rows.start[i] + k]
+        row = rows.data[rows.start[i] : rows.stop[i]]
+        for k in range(len(row)):
+            w[k] += step * row[k]
 
     return dense
 
@@ -238,8 +239,9 @@ def _(step: Any, rows: Any, i: Any, w: Any) -> Any:
         return sparse
 
     def dense(step: Any, rows: Any, i: Any, w: Any) -> Any:
-        for k in range(rows.stop[i] - rows.start[i]):
-            w[k] += step * rows.data[rows.start[i] + k] * rows.data[rows.start[i] + k]
+        row = rows.data[rows.start[i] : rows.stop[i]]
+        for k in range(len(row)):
+            w[k] += step * row[k] * row[k]
 
     return dense
 
