@@ -54,7 +54,9 @@ BIAS_ACCURACY = 1e-8  # how far the objective may stay above its best over the b
 def prove(problem: Problem, iterate: Iterate) -> Certified:
     """The certificate of an iterate, with the model and the dual point behind it."""
     model = Model(iterate.model.w, 0.0 if problem.bias == "none" else iterate.model.b)
-    z = problem.scores(Model(model.w))
+    # zero is always feasible, and all that is known without a candidate
+    candidate = np.zeros(problem.n) if iterate.a is None else feasible(problem, iterate.a)
+    z, image = problem.scores_and_image(Model(model.w), candidate)
     if problem.bias == "free":
         model = Model(model.w, best_bias(problem, z, model.b))
     z = z + model.b if model.b else z
@@ -64,11 +66,8 @@ def prove(problem: Problem, iterate: Iterate) -> Certified:
             "the objective is not a finite number: the features or weights are too large for float64; scale them"
         )
     floor = ROUNDING * float(problem.c @ problem.loss.value(problem.y, np.zeros(problem.n)))
-    a, dual = np.zeros(problem.n), 0.0  # always feasible, and all that is known without a candidate
-    if iterate.a is not None:
-        candidate = feasible(problem, iterate.a)
-        value = problem.dual(candidate)
-        a, dual = (candidate, value) if value > 0.0 else (a, dual)
+    dual = problem.dual(candidate, image)
+    a, dual = (candidate, dual) if dual > 0.0 else (np.zeros(problem.n), 0.0)
     if primal - dual < -1e-7 * (abs(primal) + abs(dual)) - floor:
         raise ArithmeticError(
             f"the primal objective {primal!r} is below the dual one {dual!r}: "
@@ -88,27 +87,30 @@ def feasible(problem: Problem, a: Any) -> Any:
 
 def best_bias(problem: Problem, z: Any, guess: float) -> float:
     """The bias that is best for the scores z without it: where the slope, which never falls, changes its sign."""
-
-    def slope(b: float) -> float:
-        return float(problem.c @ problem.loss.slope(problem.y, z + b))
-
-    total, here = float(problem.c.sum()), slope(guess)
+    loss, y, c, at, settled = problem.loss, problem.y, problem.c, z, 0.0
+    total, slopes_low = float(c.sum()), loss.slope(y, z + guess)
+    here = float(c @ slopes_low)
     if here == 0.0:
         return guess
     reach = -np.sign(here) * 1e-3
-    low, high, at_high = guess, guess + reach, slope(guess + reach)
-    while at_high * here > 0.0:
-        low, high, reach, here = high, high + 4.0 * reach, 4.0 * reach, at_high
-        at_high = slope(high)
+    low, high = guess, guess + reach
+    while float(c @ (slopes_high := loss.slope(y, at + high))) * here > 0.0:
+        low, high, reach, slopes_low = high, high + 4.0 * reach, 4.0 * reach, slopes_high
+        here = float(c @ slopes_low)
     while abs(here) * abs(high - low) > BIAS_ACCURACY * total:
+        moving = slopes_low != slopes_high  # between low and high the others' slope is what it is at both ends
+        if 2 * np.count_nonzero(moving) < len(c):
+            settled += float(c[~moving] @ slopes_low[~moving])
+            y, c, at, slopes_low, slopes_high = (v[moving] for v in (y, c, at, slopes_low, slopes_high))
         middle = 0.5 * (low + high)
         if middle in (low, high):  # no float lies between
             break
-        at_middle = slope(middle)
+        slopes = loss.slope(y, at + middle)
+        at_middle = settled + float(c @ slopes)
         if at_middle * here > 0.0:
-            low, here = middle, at_middle
+            low, here, slopes_low = middle, at_middle, slopes
         else:
-            high = middle
+            high, slopes_high = middle, slopes
     return _nearest_kink(problem, z, low, high)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from softmargin import validate
 from softmargin.losses import EpsilonInsensitive, Hinge, Loss
-from softmargin.rows import Rows, as_rows, matvec, rmatvec, take
+from softmargin.rows import Rows, as_rows, both_products, matvec, rmatvec, take
 
 Bias = Literal["none", "free", "penalised"]
 
@@ -124,6 +124,11 @@ class Problem:
         """``Σ a x``, the weights that a dual point stands for."""
         return rmatvec(self.rows, a, self.n_features, self.n_jobs)
 
+    def scores_and_image(self, model: Model, a: Any) -> tuple[Any, Any]:
+        """`scores` of the model and `image` of the dual point, at about the cost of one of them."""
+        z, image = both_products(self.rows, model.w, a, self.n_jobs)
+        return (z + model.b if model.b else z), image
+
     def central_bias(self) -> float:
         """Where a free bias may begin: in the middle of the targets."""
         return float(np.median(self.y)) if self.bias == "free" and isinstance(self.loss, EpsilonInsensitive) else 0.0
@@ -138,12 +143,10 @@ class Problem:
         penalty = model.w @ model.w + (model.b**2 / self.rho2 if self.rho2 else 0.0)
         return float(0.5 * penalty + self.c @ self.loss.value(self.y, z))
 
-    def dual(self, a: Any) -> float:
-        """The dual objective of a, −inf where a is not feasible."""
+    def dual(self, a: Any, image: Any = None) -> float:
+        """The dual objective of a (whose image is known, or not), −inf where a is not feasible."""
         inside = np.array_equal(self.loss.nearest(self.y, a, self.c), a)
-        balanced = self.bias != "free" or abs(a.sum()) <= 1e-9 * np.abs(a).sum()
-        return self.dual_at(a, self.image(a)) if inside and balanced else -np.inf
-
-    def dual_at(self, a: Any, w: Any) -> float:
-        """The dual objective of a feasible a whose image is w."""
+        if not inside or (self.bias == "free" and abs(a.sum()) > 1e-9 * np.abs(a).sum()):
+            return -np.inf
+        w = self.image(a) if image is None else image
         return float(self.loss.gain(self.y, a, self.c).sum() - 0.5 * (w @ w + self.rho2 * a.sum() ** 2))

@@ -78,6 +78,14 @@ def rmatvec(rows: Rows, a: Any, n_features: int, n_jobs: int = 1) -> Any:
     return parts.sum(axis=0) if n_jobs > 1 else parts[0]
 
 
+def both_products(rows: Rows, w: Any, a: Any, n_jobs: int = 1) -> tuple[Any, Any]:
+    """`matvec` with `w` and `rmatvec` with `a` in one trip through the memory."""
+    n_jobs, z = _useful(rows, n_jobs), np.empty(len(rows.start))
+    parts = np.zeros((n_jobs, len(w)))
+    share(lambda lo, hi, k: _both_products(rows, w, a, z, parts[k], lo, hi), len(z), n_jobs)
+    return z, parts.sum(axis=0) if n_jobs > 1 else parts[0]
+
+
 def squared_norms(rows: Rows) -> Any:
     """The squared length of every row, in float64."""
     out = np.empty(len(rows.start))
@@ -260,6 +268,14 @@ def _matvec(rows: Any, w: Any, out: Any, lo: Any, hi: Any) -> Any:
 @kernel
 def _rmatvec(rows: Any, a: Any, out: Any, lo: Any, hi: Any) -> Any:
     for i in range(lo, hi):
+        if a[i] != 0.0:
+            row_axpy(a[i], rows, i, out)
+
+
+@kernel
+def _both_products(rows: Any, w: Any, a: Any, z: Any, out: Any, lo: Any, hi: Any) -> Any:
+    for i in range(lo, hi):
+        z[i] = row_dot(rows, i, w)
         if a[i] != 0.0:
             row_axpy(a[i], rows, i, out)
 

@@ -81,6 +81,9 @@ def test_threads_give_the_same_products():
     np.testing.assert_array_equal(R.matvec(rows, w, 2), R.matvec(rows, w, 1))
     np.testing.assert_allclose(R.rmatvec(rows, a, 800, 2), a @ X, rtol=1e-10, atol=1e-11)
     np.testing.assert_array_equal(R.rmatvec(rows, a, 800, 2), R.rmatvec(rows, a, 800, 2))
+    z, image = R.both_products(rows, w, a, 2)
+    np.testing.assert_array_equal(z, R.matvec(rows, w, 2))
+    np.testing.assert_array_equal(image, R.rmatvec(rows, a, 800, 2))
 
 
 def test_repeated_entries():
