@@ -117,10 +117,14 @@ def solve(
     with single_blas(), interrupts() as interrupted, np.errstate(over="ignore", invalid="ignore"):
         mark = checkpoints.fingerprint(problem, solver) if checkpoint is not None else ""
         if checkpoint is not None and os.path.exists(checkpoint):
-            run, resumed = checkpoints.load(checkpoint, mark), True
+            run = checkpoints.load(checkpoint, mark)
         else:
-            run, resumed = Run(solver.init(problem, start), [], believed=1.3 * stop.gap), False
-            run.seconds = time.perf_counter() - began
+            run = Run(None, [], believed=1.3 * stop.gap)
+            if start is not None:
+                start = start._replace(gap=_certify(problem, run, start, stop).relative_gap)
+            before = time.perf_counter()
+            run.state = solver.init(problem, start)
+            run.seconds = time.perf_counter() - before
         saved = time.perf_counter()
 
         def save(now: bool) -> None:
@@ -129,8 +133,6 @@ def solve(
                 checkpoints.save(checkpoint, run, mark)
                 saved = time.perf_counter()
 
-        if start is not None and not resumed:
-            _certify(problem, run, start, stop)
         status = _loop(problem, solver, stop, run, began, callbacks, watchers, save, interrupted)
     if checkpoint is not None and os.path.exists(checkpoint) and status not in (Status.INTERRUPTED, Status.SECONDS):
         os.unlink(checkpoint)

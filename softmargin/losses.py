@@ -8,13 +8,14 @@ dual        ``Σ gain(y, a, c) − ½‖w(a)‖²``  with  ``w(a) = Σ a x``,  a
 row gap     ``c ℓ(y, z) − gain(y, a, c) + a z ≥ 0``: summed over the rows it is primal minus dual
 step        the best new a for one row:  ``argmax gain(y, new, c) − (new − a) z − ½ q (new − a)²``
 bend        how fast that answer falls as z grows:  ``−d step / d z``
+slack       where step answers a itself: how far z may move before it does not
 ==========  ==================================================================================================
 
 ``step`` with q = ‖x‖² is a step of coordinate descent; with q = 1/σ it is the multiplier of the augmented Lagrangian,
 and with q = 0 (smooth losses only) minus the derivative of the loss. In classification a·y is LIBSVM's α ≥ 0.
 
 ``slope`` is the derivative of ℓ by z. ``value`` and ``gain`` take arrays or, inside
-compiled loops, numbers; ``slope``, ``nearest`` and ``middle`` arrays; ``step`` and ``bend`` numbers.
+compiled loops, numbers; ``slope``, ``nearest`` and ``middle`` arrays; ``step``, ``bend`` and ``slack`` numbers.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ class Hinge(NamedTuple):
     def bend(loss, y, a, q, c):
         return 1.0 / q if 0.0 < a * y < c else 0.0
 
+    def slack(loss, y, z):
+        return abs(loss.margin - y * z)
+
     def nearest(loss, y, a, c):
         return y * np.clip(a * y, 0.0, c)
 
@@ -72,6 +76,9 @@ class SquaredHinge(NamedTuple):
 
     def bend(loss, y, a, q, c):
         return 1.0 / (q + 1.0 / (2.0 * c)) if a * y > 0.0 else 0.0
+
+    def slack(loss, y, z):
+        return max(y * z - loss.margin, 0.0)
 
     def nearest(loss, y, a, c):
         return y * np.maximum(a * y, 0.0)
@@ -101,6 +108,9 @@ class EpsilonInsensitive(NamedTuple):
 
     def bend(loss, y, a, q, c):
         return 1.0 / q if a != 0.0 and abs(a) < c else 0.0
+
+    def slack(loss, y, z):
+        return abs(abs(y - z) - loss.epsilon)
 
     def nearest(loss, y, a, c):
         return np.clip(a, -c, c)
@@ -141,6 +151,9 @@ class Logistic(NamedTuple):
         u = a * y / c
         return 1.0 / (q + 1.0 / max(c * u * (1.0 - u), 1e-300))
 
+    def slack(loss, y, z):
+        return 0.0
+
     def nearest(loss, y, a, c):
         return y * np.clip(a * y, 0.0, c)
 
@@ -171,6 +184,10 @@ def bend(loss, y, a, q, c):
     """`loss.bend`."""
 
 
+def slack(loss, y, z):
+    """`loss.slack`."""
+
+
 @overload(row_gap)
 def _(loss, y, z, a, c):
     value, gain = (register_jitable(getattr(loss.instance_class, name)) for name in ("value", "gain"))
@@ -190,3 +207,8 @@ def _(loss, y, z, a, q, c):
 @overload(bend)
 def _(loss, y, a, q, c):
     return loss.instance_class.bend
+
+
+@overload(slack)
+def _(loss, y, z):
+    return loss.instance_class.slack

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from softmargin import DualDescent, Problem
-from softmargin.solvers.linear.dual_descent import NEIGHBOURS, due_rows, sweep
+from softmargin.solvers.linear.dual_descent import NEIGHBOURS, Rest, due_rows, sweep
 
 SOURCE = r"""
 #include <stdint.h>
@@ -55,10 +55,10 @@ def measure(X: Any, y: Any, passes: int = 12) -> dict[str, float]:
     times: dict[str, list[float]] = {"ours": [], "C": [], "memory": []}
     rng = np.random.default_rng(0)
     for number in range(passes + 1):
-        ours.due[:] = 0  # every row in every pass
+        ours.rest = Rest.none(n)  # every row in every pass
         blocks = rng.permutation(-(-n // int(NEIGHBOURS)))
         visits = np.empty(n + 1, np.uint64)
-        visits = visits[: due_rows(blocks, ours.due, 0, visits)]
+        visits = visits[: due_rows(blocks, ours.rest, 0, 0.0, visits)]
         began = time.perf_counter()
         sweep(
             problem.loss,
@@ -68,9 +68,9 @@ def measure(X: Any, y: Any, passes: int = 12) -> dict[str, float]:
             ours.q,
             visits,
             0,
+            0.0,
             ours.a,
-            ours.due,
-            ours.wait,
+            ours.rest,
             ours.gaps,
             ours.w,
             ours.bias,

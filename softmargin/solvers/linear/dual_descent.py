@@ -8,8 +8,9 @@ A step costs two passes over the entries of one row: ``z = ⟨w, x⟩`` and ``w 
 
 - Order: blocks of 16 neighbouring rows in random order. As few passes as a full permutation needs, in place, and the
   memory is read in stretches. (Blocks of 256 need three times the passes: neighbours meet too regularly.)
-- Shrinking: a row whose variable did not move rests, twice as long each time, at most `REST` passes. Nothing has to be
-  undone at the end, as every row comes back by itself.
+- Shrinking: a row whose variable did not move rests, twice as long each time, at most `REST` passes; and longer, at most
+  `REST` passes more, while w has not moved far enough for its score to reach the point where the variable would move.
+  Nothing has to be undone at the end, as every row comes back by itself.
 - Relaxation: a step goes 1.2 times as far as the best one, which saves up to a third of the passes to tight gaps.
 - Free bias: proximal point on b alone. The bias is a feature of size ρ whose weight is measured from a centre, and
   the centre moves to the bias found after each pass.
@@ -18,17 +19,18 @@ A step costs two passes over the entries of one row: ``z = ⟨w, x⟩`` and ``w 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from softmargin.losses import gain, row_gap, step
+from softmargin.losses import gain, row_gap, slack, step
 from softmargin.problem import Iterate, Model, Problem, Work
 from softmargin.rows import kernel, row_axpy, row_dot, row_prefetch, squared_norms
 from softmargin.solvers.support import Support
 
 NEIGHBOURS = np.uint64(16)
 REST = 15
+CALM = 10.0  # a score is taken to move so many times less than w's path would allow it; √features where that is less
 SCAN = 4  # when few rows are awake, only every so many passes look for others whose rest has ended
 RELAXATION = 1.2  # below 2, so that every step still gains
 PROXIMAL = 0.03  # the squared size of the bias feature that frees the bias, in mean squared lengths of the rows
@@ -36,22 +38,36 @@ SMALLEST = 1e-300  # stands for the squared length of an empty row
 FAR = 1 << 24  # bytes of data above which the next rows are asked for ahead of their turn
 
 
+class Rest(NamedTuple):
+    """When every row is visited next."""
+
+    due: Any  # in this pass,
+    far: Any  # or, at most REST passes later, when w has drifted so far
+    wait: Any  # how many passes the row rested last
+
+    @classmethod
+    def none(cls, n: int) -> Rest:
+        """All rows are due."""
+        return cls(np.zeros(n, np.int32), np.zeros(n), np.zeros(n, np.uint8))
+
+
 @kernel
-def due_rows(blocks, due, now, visits):
+def due_rows(blocks, rest, now, drift, visits):
     """The rows that do not rest in pass `now`, block by block; returns how many."""
-    n, count = np.uint64(len(due)), np.uint64(0)
+    n, count = np.uint64(len(rest.due)), np.uint64(0)
     for block in blocks:
         first = np.uint64(block) * NEIGHBOURS
         for i in range(first, min(n, first + NEIGHBOURS)):
             visits[count] = i
-            count += np.uint64(due[i] <= now)
+            count += np.uint64(rest.due[i] <= (now if rest.far[i] <= drift else now - REST))
     return count
 
 
 @kernel
-def sweep(loss, rows, y, c, q, visits, now, a, due, wait, gaps, w, bias, rho2, ahead):
-    """One pass over the rows of `visits`, keeping the row gaps met; returns how much gain it made, and entries read."""
-    n, accesses, gained = np.uint64(len(visits)), np.uint64(0), 0.0
+def sweep(loss, rows, y, c, q, visits, now, drift, a, rest, gaps, w, bias, rho2, ahead):
+    """One pass over the rows of `visits`, keeping the row gaps met; returns the gain made, Σ ‖moves‖², entries read."""
+    n, accesses, gained, moved = np.uint64(len(visits)), np.uint64(0), 0.0, 0.0
+    calm = min(CALM, np.sqrt(len(w)))
     for k in range(n):
         if ahead > 0 and k + ahead < n:
             row_prefetch(rows, visits[k + ahead])
@@ -60,17 +76,19 @@ def sweep(loss, rows, y, c, q, visits, now, a, due, wait, gaps, w, bias, rho2, a
         gaps[i] = row_gap(loss, y[i], z, old, c[i])
         new = step(loss, y[i], z, old, q[i], c[i])
         if new == old:
-            wait[i] = min(2 * wait[i] + 1, REST)
+            rest.wait[i] = min(2 * rest.wait[i] + 1, REST)
+            rest.far[i] = drift + calm * slack(loss, y[i], z) / np.sqrt(q[i])
         else:
-            wait[i] = 0
+            rest.wait[i], rest.far[i] = 0, drift
             gained += gain(loss, y[i], new, c[i]) - gain(loss, y[i], old, c[i])
+            moved += (new - old) ** 2 * q[i]
             a[i] = new
             bias[1] += new - old
             row_axpy(new - old, rows, i, w)
             accesses += rows.stop[i] - rows.start[i]
-        due[i] = now + 1 + wait[i]
+        rest.due[i] = now + 1 + rest.wait[i]
         accesses += rows.stop[i] - rows.start[i]
-    return gained, accesses
+    return gained, moved, accesses
 
 
 @dataclass
@@ -82,8 +100,8 @@ class State:
     q: Any  # squared length of the rows, bias feature included, over the relaxation
     bias: Any  # the centre of b, and Σ a
     pull: float  # squared size of the bias feature
-    due: Any  # the pass in which a row is visited next
-    wait: Any  # how many passes it rested last
+    rest: Rest
+    drift: float  # about how long the path of w was
     gaps: Any  # the row gaps when the rows were last visited
     gained: float  # Σ gain
     now: int
@@ -114,12 +132,10 @@ class DualDescent:
             bias[:] = start.model.b if problem.bias == "free" else 0.0, a.sum()
         q = squared_norms(problem.rows)
         pull = PROXIMAL * (float(q.mean()) or 1.0) if problem.bias == "free" else problem.rho2
-        due, wait = np.zeros(problem.n, np.int32), np.zeros(problem.n, np.uint8)
+        q = np.maximum(q + pull, SMALLEST) / RELAXATION
         rng = np.random.default_rng(self.seed)
         gaps, gained = np.full(problem.n, np.inf), float(problem.loss.gain(problem.y, a, problem.c).sum())
-        return State(
-            w, a, np.maximum(q + pull, SMALLEST) / RELAXATION, bias, pull, due, wait, gaps, gained, 0, rng, Work()
-        )
+        return State(w, a, q, bias, pull, Rest.none(problem.n), 0.0, gaps, gained, 0, rng, Work())
 
     def step(self, problem: Problem, s: State) -> State:
         """Passes over the rows that do not rest, until they add up to half of all rows."""
@@ -129,16 +145,17 @@ class DualDescent:
         visited, read = 0, 0
         while 2 * visited < problem.n:
             if s.now % SCAN and 0 < 8 * len(visits) < problem.n:
-                visits = s.rng.permutation(visits[s.due[visits] <= s.now])
+                visits = s.rng.permutation(visits[(s.rest.due[visits] <= s.now) & (s.rest.far[visits] <= s.drift)])
             else:
                 blocks = s.rng.permutation(-(-problem.n // int(NEIGHBOURS)))
-                visits = space[: due_rows(blocks, s.due, s.now, space)]
-            gained, accesses = sweep(
-                loss, rows, y, c, s.q, visits, s.now, s.a, s.due, s.wait, s.gaps, s.w, s.bias, s.pull, ahead
-            )
+                visits = space[: due_rows(blocks, s.rest, s.now, s.drift, space)]
+            made = sweep(loss, rows, y, c, s.q, visits, s.now, s.drift, s.a, s.rest, s.gaps, s.w, s.bias, s.pull, ahead)
+            gained, moved, accesses = made
             s.gained, visited, read = s.gained + gained, visited + len(visits), read + int(accesses)
             if problem.bias == "free":
                 s.bias[0] += s.pull * s.bias[1]
+                moved += CALM**2 * s.pull * s.bias[1] ** 2  # the bias moves every score alike
+            s.drift += float(np.sqrt(moved))
             s.now += 1
         s.work = s.work.plus(Work(visited / problem.n, read))
         return s

@@ -34,7 +34,7 @@ from softmargin.rows import entries, kernel, rmatvec, take
 from softmargin.solvers.linear.system import Systems
 from softmargin.solvers.support import Support
 
-WIDE = 4.0  # the first smoothing width, in mean losses: at zero every row bends
+WIDE, WIDTH = 4.0, 1.0  # the first smoothing width in mean losses: from zero, or with known multipliers; from a model
 NARROW = 0.25  # the smoothing width shrinks to this after a stationary round
 NEWTON_STEPS = 12  # in one round, at most
 SMOOTH_STEPS = 2  # of a smooth loss, which has no multipliers to wait for
@@ -44,9 +44,9 @@ FINEST = 1e-12  # the smallest smoothing width, in largest targets
 FLAT = 1e-14  # the share of the bends below which b has no curvature left
 SAMPLE = 8  # the start uses one row in so many, if at least SMALLEST remain
 SMALLEST = 2000
-SAMPLE_GAP, SAMPLE_ROUNDS = 0.02, 6  # the sample is solved to this relative gap, in at most so many rounds
-FIRST_REACH = 0.75  # after the sample; later the reach is REACH times the last largest move
-REACH = 1.5
+SAMPLE_GAP, SAMPLE_ROUNDS = 0.1, 6  # the sample is solved to this relative gap, in at most so many rounds
+REACH = 1.5  # how far scores are taken to move in the next round, in largest moves of the last one
+TRUSTED = 0.5  # a start with a larger relative gap brings its model only: such dual points mislead
 
 
 @kernel
@@ -112,25 +112,24 @@ class Newton:
     def init(self, problem: Problem, start: Iterate | None = None) -> State:
         """At zero, or at `start`; where rows are many, at the solution for a sample of them."""
         loss, y, c = problem.loss, problem.y, problem.c
-        work, reach = Work(), np.inf
-        model, a = start.model if start else None, loss.middle(y, c)
-        if start is not None and start.a is not None:
-            a = loss.nearest(y, start.a, c)
-        delta = None
-        if model is None and problem.n // SAMPLE >= max(SMALLEST, 8 * problem.n_features):
+        work, delta, width = Work(), None, WIDE
+        model, a = Model(np.zeros(problem.n_features), problem.central_bias()), loss.middle(y, c)
+        if start is not None:
+            model = start.model if problem.bias != "none" else Model(start.model.w)
+            if start.a is not None and start.gap <= TRUSTED:
+                a = loss.nearest(y, start.a, c)
+            else:
+                width = WIDTH
+        elif problem.n // SAMPLE >= max(SMALLEST, 8 * problem.n_features):
             sample = self._solve_sample(problem)
-            model, delta, reach = Model(sample.w, sample.b), sample.delta, FIRST_REACH
+            model, delta = Model(sample.w, sample.b), sample.delta
             work = Work().plus(sample.work, 1 / SAMPLE)
-        model = model or Model(np.zeros(problem.n_features), problem.central_bias())
-        model = model if problem.bias != "none" else Model(model.w)
         z = problem.scores(model)
         if delta is None:
-            delta = (
-                0.0
-                if isinstance(loss, SMOOTH)
-                else (1.0 if start else WIDE) * max(float(c @ loss.value(y, z) / c.sum()), 1e-3)
-            )
-        state = State(model.w.copy(), model.b, z, a, np.zeros(problem.n), np.zeros_like(model.w), delta, reach, 0, work)
+            mean = max(float(c @ loss.value(y, z) / c.sum()), 1e-3)
+            delta = 0.0 if isinstance(loss, SMOOTH) else width * mean
+        pull = np.zeros_like(model.w)
+        state = State(model.w.copy(), model.b, z, a, np.zeros(problem.n), pull, delta, np.inf, 0, work)
         self._reply(problem, state)
         return state
 
