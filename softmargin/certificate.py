@@ -25,8 +25,8 @@ class Certificate(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """The objective is at most so much above the optimum."""
-        return max(self.primal - self.dual, 0.0)
+        """The objective is at most so much above the optimum. (A primal below the dual is rounding, of that size.)"""
+        return abs(self.primal - self.dual)
 
     @property
     def relative_gap(self) -> float:
@@ -48,6 +48,7 @@ class Certified(NamedTuple):
 
 
 ROUNDING = 1e-12  # the share of the zero model's objective that counts as zero
+NOISE = 1e-9  # how far the primal may seem to be below the dual, in units of what is summed up for them
 BIAS_ACCURACY = 1e-8  # how far the objective may stay above its best over the bias, in units of Σ c
 
 
@@ -59,16 +60,21 @@ def prove(problem: Problem, iterate: Iterate) -> Certified:
     z, image = problem.scores_and_image(Model(model.w), candidate)
     if problem.bias == "free":
         model = Model(model.w, best_bias(problem, z, model.b))
-    z = z + model.b if model.b else z
-    primal = problem.primal(model, z)
+    primal = problem.primal(model, z + model.b if model.b else z)
     if not np.isfinite(primal):
         raise ValueError(
             "the objective is not a finite number: the features or weights are too large for float64; scale them"
         )
-    floor = ROUNDING * float(problem.c @ problem.loss.value(problem.y, np.zeros(problem.n)))
+    at_zero = float(problem.c @ problem.loss.value(problem.y, np.zeros(problem.n)))
+    if primal > at_zero:  # a model worse than none at all
+        model = Model(np.zeros_like(model.w))
+        if problem.bias == "free":
+            model = Model(model.w, best_bias(problem, np.zeros(problem.n), 0.0))
+        primal = problem.primal(model)
+    floor = ROUNDING * at_zero
     dual = problem.dual(candidate, image)
     a, dual = (candidate, dual) if dual > 0.0 else (np.zeros(problem.n), 0.0)
-    if primal - dual < -1e-7 * (abs(primal) + abs(dual)) - floor:
+    if primal - dual < -NOISE * (primal + float(np.abs(a * problem.y).sum())) - floor:
         raise ArithmeticError(
             f"the primal objective {primal!r} is below the dual one {dual!r}: "
             "the data hold values so different in size that float64 sums cannot certify them; scale the features"

@@ -21,13 +21,13 @@ KIND, SCHEMA = "checkpoint", 1
 
 
 def fingerprint(problem: Problem, solver: Any) -> str:
-    """A digest of everything that the run depends on."""
+    """A digest of everything that the run depends on, but the threads and how far it is to go."""
     digest = hashlib.blake2b(digest_size=16)
     for array in (*problem.rows, problem.y, problem.c):
         digest.update(np.ascontiguousarray(array).data)
-    digest.update(
-        repr((__version__, problem.n_features, problem.loss, problem.bias, problem.bias_scale, solver)).encode()
-    )
+    options = {f.name: getattr(solver, f.name) for f in dataclasses.fields(solver) if f.name != "gap"}
+    about = (__version__, problem.n_features, problem.loss, problem.bias, problem.bias_scale, type(solver).__name__)
+    digest.update(repr((*about, options)).encode())
     return digest.hexdigest()
 
 
@@ -37,18 +37,21 @@ def save(path: str | os.PathLike[str], run: Any, mark: str) -> None:
     archive.write(path, KIND, SCHEMA, {"fingerprint": mark, "run": _flatten(run, "run", arrays)}, arrays)
 
 
-def load(path: str | os.PathLike[str], mark: str) -> Any:
-    """The run as it was saved."""
+def load(path: str | os.PathLike[str], mark: str, kind: type[Any]) -> Any:
+    """The run as it was saved, which is of the given type."""
     about, arrays = archive.read(path, KIND, SCHEMA)
-    if about["fingerprint"] != mark:
+    if about.get("fingerprint") != mark:
         raise ValueError(
             f"{path} is the checkpoint of another run (other data, parameters, solver or release): "
             "pass another checkpoint path, or delete it to start anew; the file was left as it is"
         )
     try:
-        return _restore(about["run"], arrays)
+        run = _restore(about["run"], arrays)
     except (KeyError, TypeError, ValueError, AttributeError, ImportError) as error:
         raise ValueError(f"{path} is damaged or of another release ({error}); the file was left as it is") from error
+    if not isinstance(run, kind):
+        raise ValueError(f"{path} holds no run but {type(run).__name__}; the file was left as it is")
+    return run
 
 
 def _flatten(value: Any, name: str, arrays: dict[str, Any]) -> Any:
@@ -78,7 +81,7 @@ def _restore(value: Any, arrays: dict[str, Any]) -> Any:
         rng.bit_generator.state = value["generator"]
         return rng
     module, name = value["type"].split(":")
-    if not module.startswith("softmargin."):
+    kind = getattr(importlib.import_module(module), name) if module.startswith("softmargin.") else None
+    if not isinstance(kind, type) or not (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")):
         raise ValueError(f"a checkpoint must not name {value['type']!r}")
-    kind = getattr(importlib.import_module(module), name)
     return kind(**{field: _restore(item, arrays) for field, item in value["fields"].items()})

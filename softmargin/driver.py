@@ -1,22 +1,26 @@
 """The only driver loop: clock, stopping, certificates, callbacks, interrupts and checkpoints.
 
 Solvers take steps and know nothing of all this. Certificates are made when the solver believes that the goal is
-reached, and else at passes that grow by a factor of three, so that they cost a small part of a run and fall at the same
-points of every run: the result does not depend on how fast the machine is.
+reached, and else at passes that grow by a factor, so that they cost a small part of a run and fall at the same points
+of every run: the result does not depend on how fast the machine is.
 """
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import os
 import threading
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
+from softmargin import archive, validate
 from softmargin import checkpoint as checkpoints
 from softmargin.certificate import Certificate, prove
 from softmargin.history import Callback, History, Record
@@ -24,6 +28,9 @@ from softmargin.problem import Iterate, Model, Problem
 from softmargin.progress import Watcher
 from softmargin.solvers import Solver, resolve
 from softmargin.threads import interrupts, single_blas
+
+HOPE = 1.3  # the solver's own gap, in units of the goal, at which the first certificate is made
+FIRST_SCHEDULED, APART = 30.0, 2.0  # passes before the first scheduled certificate; the factor to the next one
 
 
 class Status(enum.Enum):
@@ -36,6 +43,9 @@ class Status(enum.Enum):
     INTERRUPTED = "the run was interrupted"
 
 
+FINISHED = (Status.CONVERGED, Status.CALLBACK)  # nothing is left to go on with
+
+
 @dataclass(frozen=True)
 class Stop:
     """When a run ends: at this relative duality gap, or after so many passes over the rows, or so many seconds."""
@@ -43,6 +53,11 @@ class Stop:
     gap: float = 1e-3
     passes: float = 1000.0
     seconds: float = np.inf
+
+    def __post_init__(self) -> None:
+        validate.not_negative("gap", self.gap, "it is the relative duality gap to reach, for example 1e-3")
+        validate.positive("passes", self.passes, "it limits the passes over the rows", allow_inf=True)
+        validate.not_negative("seconds", self.seconds, "it limits the time", allow_inf=True)
 
 
 class Solution(NamedTuple):
@@ -59,14 +74,41 @@ class Solution(NamedTuple):
 class Run:
     """All that a run has to remember: what a checkpoint holds."""
 
-    state: Any
     history: list[Record]
+    goal: float  # the gap to reach
+    believed: float  # the solver's own idea of the gap below which a certificate is worth its time
+    state: Any = None
     model: Model | None = None
     a: Any = None
     certificate: Certificate | None = None
     seconds: float = 0.0
-    next_passes: float = 10.0
-    believed: float = 0.0  # the solver's own idea of the gap below which a certificate is worth its time
+    next_passes: float = FIRST_SCHEDULED
+
+    def aim(self, gap: float) -> None:
+        """Go for this gap."""
+        if gap != self.goal:
+            self.goal, self.believed = gap, HOPE * gap
+
+    def reached(self) -> bool:
+        """Whether the goal is proven."""
+        return self.certificate is not None and self.certificate.relative_gap <= self.goal
+
+
+class Audience(NamedTuple):
+    """Who is told of a run, and may ask for its end."""
+
+    watchers: tuple[Watcher, ...]
+    callbacks: tuple[Callback, ...]
+
+    def watch(self, iterate: Iterate, made: Certificate | None) -> bool:
+        """Tell of a step."""
+        asked = [watcher.watch(iterate, made) for watcher in self.watchers]
+        return any(asked)
+
+    def hear(self, record: Record, iterate: Iterate) -> bool:
+        """Tell of a certified point."""
+        asked = [callback(record, iterate) for callback in self.callbacks]
+        return any(asked)
 
 
 def solve(
@@ -79,6 +121,7 @@ def solve(
     watchers: Sequence[Watcher] = (),
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = 60.0,
+    keep: bool = False,
 ) -> Solution:
     """Train until the duality gap is small enough, or something else ends the run.
 
@@ -95,10 +138,12 @@ def solve(
     watchers : sequence of Watcher
         Told of every step, for displays.
     checkpoint : path, optional
-        A file to which the run is saved, and from which it goes on if it exists. It is removed at the end of the run,
-        except after an interrupt or a time limit.
+        A file to which the run is saved, and from which it goes on if it exists. It is removed when the gap is reached
+        or a callback ends the run. A save that fails is a warning, not the end of the run.
     every : float
         Seconds between two saves.
+    keep : bool
+        Save the run at its end too, and leave the file: a later call goes on from there, for example to a smaller gap.
 
     Returns
     -------
@@ -112,30 +157,50 @@ def solve(
     >>> solve(problem, "newton", Stop(gap=1e-9)).certificate.relative_gap <= 1e-9
     True
     """
+    if not isinstance(stop, Stop):
+        raise TypeError(f"stop={stop!r} is not a Stop: pass for example Stop(gap=1e-4)")
     solver = resolve(solver, problem, gap=stop.gap)
+    callbacks = validate.callables("callbacks", callbacks)
+    validate.not_negative("every", every, "it is the time in seconds between two saves", allow_inf=True)
+    if start is not None:
+        a = None if start.a is None else validate.dual_point(start.a, problem.n)
+        start = Iterate(Model(*validate.linear_model(*start.model, problem.n_features)), a)
     began = time.perf_counter()
     with single_blas(), interrupts() as interrupted, np.errstate(over="ignore", invalid="ignore"):
-        mark = checkpoints.fingerprint(problem, solver) if checkpoint is not None else ""
+        mark = ""
+        if checkpoint is not None:
+            archive.check_writable(checkpoint)
+            mark = checkpoints.fingerprint(problem, solver)
+        run = Run([], stop.gap, HOPE * stop.gap)
         if checkpoint is not None and os.path.exists(checkpoint):
-            run = checkpoints.load(checkpoint, mark)
-        else:
-            run = Run(None, [], believed=1.3 * stop.gap)
-            if start is not None:
-                start = start._replace(gap=_certify(problem, run, start, stop).relative_gap)
-            before = time.perf_counter()
-            run.state = solver.init(problem, start)
-            run.seconds = time.perf_counter() - before
+            run = checkpoints.load(checkpoint, mark, Run)
+            run.aim(stop.gap)
         saved = time.perf_counter()
 
         def save(now: bool) -> None:
             nonlocal saved
             if checkpoint is not None and (now or time.perf_counter() - saved >= every):
-                checkpoints.save(checkpoint, run, mark)
+                try:
+                    checkpoints.save(checkpoint, run, mark)
+                except OSError as error:
+                    warnings.warn(f"the checkpoint could not be saved, and the run goes on: {error}", stacklevel=3)
                 saved = time.perf_counter()
 
-        status = _loop(problem, solver, stop, run, began, callbacks, watchers, save, interrupted)
-    if checkpoint is not None and os.path.exists(checkpoint) and status not in (Status.INTERRUPTED, Status.SECONDS):
-        os.unlink(checkpoint)
+        audience, status = Audience(tuple(watchers), callbacks), None
+        if run.state is None:
+            if start is not None:
+                start = start._replace(gap=_certify(problem, run, start).relative_gap)
+                status = Status.CALLBACK if audience.hear(run.history[-1], start) else None
+            before = time.perf_counter()
+            run.state = solver.init(problem, start)
+            run.seconds = time.perf_counter() - before
+        if status is None or run.reached():
+            status = _loop(problem, solver, stop, run, began, audience, save, interrupted)
+        if keep:
+            save(True)
+    if checkpoint is not None and not keep and status in FINISHED:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(checkpoint)
     assert run.model is not None
     assert run.certificate is not None
     return Solution(run.model, run.a, run.certificate, History(run.history), status)
@@ -147,59 +212,44 @@ def _loop(
     stop: Stop,
     run: Run,
     began: float,
-    callbacks: Sequence[Callback],
-    watchers: Sequence[Watcher],
-    save: Any,
+    audience: Audience,
+    save: Callable[[bool], None],
     interrupted: threading.Event,
 ) -> Status:
     """Step until something ends the run; leaves the best model in `run`."""
-    while not _reached(run, stop):
+    while not run.reached():
         before = time.perf_counter()
         run.state = solver.step(problem, run.state)
         run.seconds += time.perf_counter() - before
         iterate = solver.view(problem, run.state)
-        made = None
-        if iterate.gap <= run.believed or iterate.work.passes >= run.next_passes:
-            made = _certify(problem, run, iterate, stop)
-        asked = [watcher.watch(iterate, made) for watcher in watchers]
+        status, made = _limit(stop, iterate, began, interrupted), None
+        if status is not None or iterate.gap <= run.believed or iterate.work.passes >= run.next_passes:
+            made = _certify(problem, run, iterate)
+        asked = audience.watch(iterate, made)
+        if asked and made is None:
+            made = _certify(problem, run, iterate)
         if made is not None:
-            asked += [callback(run.history[-1], iterate) for callback in callbacks]
-        status = _ends(run, stop, iterate, made, began, any(asked), interrupted)
-        if status is Status.CONVERGED:
-            return status
-        save(status in (Status.INTERRUPTED, Status.SECONDS))
+            asked |= audience.hear(run.history[-1], iterate)
+        if asked and status is None:
+            status = Status.CALLBACK
+        if run.reached():
+            return Status.CONVERGED
+        save(status not in (None, *FINISHED))
         if status is not None:
-            if made is None:
-                _certify(problem, run, iterate, stop)
-            return Status.CONVERGED if _reached(run, stop) else status
+            return status
     return Status.CONVERGED
 
 
-def _ends(
-    run: Run,
-    stop: Stop,
-    iterate: Iterate,
-    made: Certificate | None,
-    began: float,
-    asked: bool,
-    interrupted: threading.Event,
-) -> Status | None:
-    if made is not None and _reached(run, stop):
-        return Status.CONVERGED
+def _limit(stop: Stop, iterate: Iterate, began: float, interrupted: threading.Event) -> Status | None:
+    """What ends the run here, if anything does."""
     if interrupted.is_set():
         return Status.INTERRUPTED
-    if asked:
-        return Status.CALLBACK
     if time.perf_counter() - began >= stop.seconds:
         return Status.SECONDS
     return Status.PASSES if iterate.work.passes >= stop.passes else None
 
 
-def _reached(run: Run, stop: Stop) -> bool:
-    return run.certificate is not None and run.certificate.relative_gap <= stop.gap
-
-
-def _certify(problem: Problem, run: Run, iterate: Iterate, stop: Stop) -> Certificate:
+def _certify(problem: Problem, run: Run, iterate: Iterate) -> Certificate:
     """Certify an iterate, keep what is better than the best so far, and settle when to certify next."""
     proven = prove(problem, iterate)
     new, old = proven.certificate, run.certificate
@@ -211,9 +261,9 @@ def _certify(problem: Problem, run: Run, iterate: Iterate, stop: Stop) -> Certif
     run.certificate = best
     run.history.append(Record(run.seconds, run.certificate))
     if iterate.gap <= run.believed:
-        right = stop.gap * iterate.gap / max(new.relative_gap, 1e-300)  # what the solver would say at the goal
+        right = run.goal * iterate.gap / max(new.relative_gap, 1e-300)  # what the solver would say at the goal
         run.believed = min(max(right, 0.3 * iterate.gap), 0.8 * iterate.gap) or -1.0  # never again, if it says zero
-    run.next_passes = 3.0 * max(iterate.work.passes, run.next_passes)
+    run.next_passes = APART * max(iterate.work.passes, run.next_passes)
     return best
 
 
@@ -238,18 +288,21 @@ def certify(problem: Problem, model: Model, a: Any = None, *, gap: float = 1e-4)
     >>> round(certify(problem, Model([0.5], -1.0)).primal, 3)
     10.125
     """
-    w = np.asarray(model.w, np.float64).reshape(-1)
-    if len(w) != problem.n_features:
-        raise ValueError(
-            f"the model has {len(w)} weights and the data {problem.n_features} features: they do not belong together"
-        )
-    if not (np.isfinite(w).all() and np.isfinite(model.b)):
-        raise ValueError("the model has weights that are not finite: it cannot be certified")
+    model = Model(*validate.linear_model(*model, problem.n_features))
     if problem.bias == "none" and model.b:
         raise ValueError(
             f"the model has bias {model.b!r} but the problem has none: make the problem with bias='free' or 'penalised'"
         )
     if a is None:
-        a = solve(problem, "auto", Stop(gap=gap)).a
-    dual = prove(problem, Iterate(Model(w, float(model.b)), a)).certificate.dual
-    return Certificate(problem.primal(Model(w, float(model.b))), dual)
+        solution = solve(problem, "auto", Stop(gap=gap))
+        if solution.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if solution.status is not Status.CONVERGED:
+            warnings.warn(
+                f"the bound is {solution.certificate.relative_gap:.1e} wide, not gap={gap:g}: {solution.status.value}",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        a = solution.a
+    dual = prove(problem, Iterate(model, validate.dual_point(a, problem.n))).certificate.dual
+    return Certificate(problem.primal(model), dual)

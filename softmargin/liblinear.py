@@ -32,8 +32,9 @@ def save_liblinear(model: Any, path: Path) -> None:
     Parameters
     ----------
     model : LinearSVC or LinearSVR
-        Class labels must be integers. Only labels, weights and the loss are kept. LIBLINEAR has no free intercept: any
-        intercept is written as the weight of a feature of size 1, which scores the same.
+        Class labels must be integers. Only labels, weights and the loss are kept, not C. The intercept is written as
+        the weight of a feature of the size of `intercept_scaling`, or of size 1 where it is free (LIBLINEAR has no free
+        intercept), which scores the same.
     path : path
 
     Examples
@@ -58,10 +59,11 @@ def save_liblinear(model: Any, path: Path) -> None:
         if len(labels) == 2:
             labels.reverse()  # the one column belongs to the label named first, and ours to the larger
         header += [f"nr_class {len(labels)}", f"label {' '.join(map(str, labels))}"]
-    rows = weights.T
+    rows, size = weights.T, -1.0
     if model.fit_intercept:
-        rows = np.vstack([rows, intercept])
-    header += [f"nr_feature {weights.shape[1]}", f"bias {1 if model.fit_intercept else -1}", "w"]
+        size = float(model.intercept_scaling or 1.0)
+        rows = np.vstack([rows, intercept / size])
+    header += [f"nr_feature {weights.shape[1]}", f"bias {size:.17g}", "w"]
     with archive.replacing(path) as stream:
         stream.write("".join(f"{line}\n" for line in header).encode())
         for row in rows:
@@ -105,7 +107,9 @@ def load_liblinear(path: Path) -> Any:
         columns = len(labels) if len(labels) > 2 else 1
         weights = _weights(lines, n_features + (bias >= 0), columns)
     except ValueError as error:
-        raise ValueError(f"{os.fspath(path)}, line {lines.at}: {error}; it is not a whole LIBLINEAR model") from error
+        raise ValueError(
+            f"{os.fspath(path)}, line {lines.at}: {error}; it is not a LIBLINEAR model that can be used"
+        ) from error
     if len(labels) == 2 and labels[0] < labels[1]:
         weights = -weights  # their column belongs to the label named first, and ours to the larger
     elif len(labels) > 2:

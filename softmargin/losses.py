@@ -162,6 +162,7 @@ class Logistic(NamedTuple):
 
 
 Loss = Hinge | SquaredHinge | EpsilonInsensitive | Logistic
+CLASSIFICATION: dict[str, Loss] = {"hinge": Hinge(), "squared_hinge": SquaredHinge(), "logistic": Logistic()}
 SMOOTH = (SquaredHinge, Logistic)
 
 

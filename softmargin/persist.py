@@ -59,6 +59,7 @@ def save(model: Any, path: Path) -> None:
         "class": type(model).__name__,
         "parameters": {name: _encoded(name, value) for name, value in model.get_params(deep=False).items()},
         "n_features": int(model.n_features_in_),
+        "first_index": getattr(model, "first_index_", None),
         "fit": {name: _encoded(name, getattr(model, name)) for name in FIT_FACTS if hasattr(model, name)},
     }
     archive.write(path, "model", SCHEMA, about, arrays)
@@ -160,6 +161,8 @@ def _restored(about: dict[str, Any], arrays: dict[str, Any]) -> Any:
             raise ValueError(f"{len(model.classes_)} labels for {shape[0]} scores")
     if "feature_names" in arrays:
         model.feature_names_in_ = arrays["feature_names"].astype(object)
+    if about["first_index"] is not None:
+        model.first_index_ = int(about["first_index"])
     if about["fit"]:  # models from LIBLINEAR have none
         _tell_fit(model, about["fit"])
     return model

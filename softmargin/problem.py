@@ -50,6 +50,11 @@ class Iterate(NamedTuple):
     gap: float = np.inf
 
 
+def relative(gap: float, dual: float) -> float:
+    """A gap as a fraction of the dual objective: none where there is no gap, inf where that objective is not known."""
+    return 0.0 if gap == 0.0 else gap / dual if dual > 0.0 else np.inf
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """A penalised training problem; see the module's docstring.
@@ -87,12 +92,16 @@ class Problem:
     ) -> Problem:
         """A problem from data; labels are −1 and +1, or numbers for the ε-insensitive loss."""
         loss = Hinge() if loss is None else loss
+        if not isinstance(loss, Loss):
+            raise TypeError(f"loss={loss!r} is not a loss: pass for example softmargin.Hinge()")
         X, y = validate.matrix(X, y, y_numeric=True)
         y = y.astype(np.float64) if isinstance(loss, EpsilonInsensitive) else validate.labels(y)
         c, kept = validate.weights(C, sample_weight, X)
         rows = as_rows(X) if kept is None else take(as_rows(X), kept)
         y = y if kept is None else y[kept]
-        validate.positive("bias_scale", bias_scale, "it is the size of the feature that carries a penalised bias")
+        validate.bias(bias, bias_scale)
+        if isinstance(loss, EpsilonInsensitive):
+            validate.not_negative("epsilon", loss.epsilon, "errors up to this size cost nothing")
         return cls(rows, y, c, X.shape[1], loss, bias, bias_scale, validate.jobs(n_jobs))
 
     @classmethod

@@ -6,7 +6,7 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from softmargin.certificate import Certificate
@@ -38,27 +38,13 @@ class Lines:
                 flush=True,
             )
 
-    def close(self) -> None:
-        """Nothing is left open."""
-
 
 class Bar:
-    """A rich progress bar: how much of the way from the first gap to the goal is done, on a logarithmic scale."""
+    """How much of the way from the first gap to the goal is done, on a logarithmic scale, as a bar among others."""
 
-    def __init__(self, label: str, goal: float) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[shown]}"),
-            TimeElapsedColumn(),
-        )
-        self._progress = Progress(*columns, console=Console(stderr=True), refresh_per_second=8)
-        self._progress.start()
-        self._task = self._progress.add_task(label, total=1.0, shown="")
-        self._goal, self._first = math.log(max(goal, 1e-15)), 0.0
+    def __init__(self, bars: Any, label: str, goal: float) -> None:
+        self._bars, self._task = bars, bars.add_task(label, total=1.0, shown="")
+        self._goal, self._first = math.log(max(goal, 1e-15)), -math.inf
 
     def watch(self, iterate: Iterate, certificate: Certificate | None) -> None:
         gap = certificate.relative_gap if certificate else iterate.gap
@@ -68,27 +54,52 @@ class Bar:
         self._first = max(self._first, here)
         done = (self._first - here) / max(self._first - self._goal, 1e-9)
         shown = f"{iterate.work.passes:.0f} passes, gap {'' if certificate else 'about '}{gap:.1e}"
-        self._progress.update(self._task, completed=min(max(done, 0.0), 1.0), shown=shown)
+        self._bars.update(self._task, completed=min(max(done, 0.0), 1.0), shown=shown)
 
     def close(self) -> None:
-        self._progress.stop()
+        """Make room for others."""
+        self._bars.remove_task(self._task)
+
+
+Show = Callable[[str], contextlib.AbstractContextManager[list[Watcher]]]  # from the label of a run to its watchers
 
 
 @contextlib.contextmanager
-def shown(verbose: int, label: str, goal: float) -> Iterator[list[Watcher]]:
-    """The display that `verbose` asks for: none, or a bar where rich is installed and errors go to a terminal."""
-    if not verbose:
-        yield []
-        return
-    display: Bar | Lines
+def shown(verbose: int, title: str, goal: float, n_runs: int = 1) -> Iterator[Show]:
+    """The display that `verbose` asks for: none, or bars where rich is installed and errors go to a terminal, or lines.
+
+    Of several runs, each has its bar while it goes on, below one that counts them.
+    """
+    bars = _bars() if verbose == 1 and sys.stderr.isatty() else None
+
+    @contextlib.contextmanager
+    def show(label: str) -> Iterator[list[Watcher]]:
+        if not verbose:
+            yield []
+        elif bars is None:
+            yield [Lines(f"{title}{label}", goal)]
+        else:
+            bar = Bar(bars, f"{title}{label}", goal)
+            yield [bar]
+            if total is not None:
+                bar.close()
+                bars.update(total, advance=1)
+
+    with bars or contextlib.nullcontext():
+        total = bars.add_task(title, total=n_runs, shown=f"{n_runs} classes") if bars and n_runs > 1 else None
+        yield show
+
+
+def _bars() -> Any:
+    """A group of bars on the standard error stream; None where rich is not installed."""
     try:
-        display = Bar(label, goal) if sys.stderr.isatty() and verbose == 1 else Lines(label, goal)
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
     except ImportError:
-        display = Lines(label, goal)
-    try:
-        yield [display]
-    finally:
-        display.close()
+        return None
+    shown = TextColumn("{task.fields[shown]}")
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), shown, TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True), refresh_per_second=8)
 
 
 class Tasks:

@@ -102,6 +102,10 @@ def column_squares(rows: Rows, h: Any, n_features: int) -> Any:
 
 def gram(rows: Rows, h: Any, n_features: int, n_jobs: int = 1) -> Any:
     """The lower triangle of ``Σ hᵢ xᵢ xᵢᵀ``, features × features."""
+    if _by_entries(rows, n_features):
+        out = np.zeros((n_features, n_features), order="F")
+        _outer_products(rows, h, out)
+        return out
     parts = [np.zeros((n_features, n_features), order="F") for _ in range(n_jobs)]
 
     def add(lo: int, hi: int, k: int) -> None:
@@ -111,10 +115,7 @@ def gram(rows: Rows, h: Any, n_features: int, n_jobs: int = 1) -> Any:
             Z *= np.sqrt(h[part])[:, None]
             parts[k] = dsyrk(1.0, Z.T, beta=1.0, c=parts[k], overwrite_c=True, lower=True)
 
-    if _by_entries(rows, n_features):
-        _outer_products(rows, h, parts[0])
-    else:
-        share(add, len(h), n_jobs)
+    share(add, len(h), n_jobs)
     return sum(parts[1:], parts[0])
 
 

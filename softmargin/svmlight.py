@@ -19,11 +19,10 @@ import gzip
 import lzma
 import os
 import re
-import secrets
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import Any, BinaryIO, Literal
@@ -31,6 +30,8 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike
+
+from softmargin import archive
 
 _BLOCK = 1 << 18  # bytes parsed at once: with what is made of them, they stay in the processor's cache
 _ENTRIES = 1 << 16  # written at once
@@ -93,6 +94,17 @@ def load_svmlight(
     >>> y
     array([ 1., -1.])
     """
+    return parsed(source, dtype, zero_based, multilabel, query_id).result(n_features)
+
+
+def parsed(
+    source: str | os.PathLike[str] | BinaryIO,
+    dtype: DTypeLike,
+    zero_based: bool | Literal["auto"],
+    multilabel: bool = False,
+    query_id: bool = False,
+) -> Parser:
+    """All that a file holds, before it is put together."""
     if np.dtype(dtype) not in _INFINITE:
         raise ValueError(f"dtype={np.dtype(dtype)} is not offered: choose float32 or float64")
     if zero_based not in (True, False, "auto"):
@@ -101,10 +113,10 @@ def load_svmlight(
 
     base = zero_based if zero_based == "auto" else bool(zero_based)
     with _opened(source) as (name, stream):
-        parser = _Parser(kernel, name, np.dtype(dtype), base, bool(multilabel), bool(query_id))
+        parser = Parser(kernel, name, np.dtype(dtype), base, bool(multilabel), bool(query_id))
         for text in _blocks(name, stream):
             parser.add(text)
-    return parser.result(n_features)
+    return parser
 
 
 def dump_svmlight(
@@ -152,20 +164,12 @@ def dump_svmlight(
     if hasattr(target, "write"):
         _write(rows, labels, target, zero_based)
         return
-    path = os.path.realpath(os.fsdecode(target))
-    unfinished = f"{path}.{secrets.token_hex(4)}.tmp"
-    try:
-        with open(unfinished, "xb") as stream:
-            _write(rows, labels, stream, zero_based)
-        os.replace(unfinished, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(unfinished)
-        raise
+    with archive.replacing(target) as stream:
+        _write(rows, labels, stream, zero_based)
 
 
 @dataclass
-class _Parser:
+class Parser:
     """Takes blocks of whole lines, and makes arrays of their rows."""
 
     kernel: Any
@@ -244,10 +248,15 @@ class _Parser:
         line = self.n_lines + text.count(b"\n", 0, at) + 1
         return ValueError(f"{self.name}, line {line}: {problem}")
 
+    @property
+    def first_index(self) -> int:
+        """The index of the first feature."""
+        return int(self.lowest > 0 if self.zero_based == "auto" else not self.zero_based)
+
     def result(self, n_features: int | None) -> tuple[Any, ...]:
         if not self.counts.size:
             raise ValueError(f"{self.name} has no rows")
-        first = int(self.lowest > 0 if self.zero_based == "auto" else not self.zero_based)
+        first = self.first_index
         needed = max(self.highest + 1 - first, 0)
         if n_features is None:
             n_features = needed

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -13,6 +15,8 @@ from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
+
+TWICE = 2.0  # seconds within which two Ctrl-C mean that everything is to end
 
 
 def share(task: Callable[[Any, Any, int], Any], n: int, n_jobs: int) -> None:
@@ -65,13 +69,15 @@ def _controller() -> ThreadpoolController:
 
 
 _active: list[threading.Event] = []
+_pressed = -math.inf  # when Ctrl-C was pressed last
 
 
 @contextlib.contextmanager
 def interrupts() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets; the second one raises KeyboardInterrupt at once.
+    """An event that the first Ctrl-C sets; a second one raises KeyboardInterrupt at once.
 
-    Worker threads share the event of the main thread, to which alone Python delivers signals.
+    So does one within `TWICE` seconds of the last, in whatever run: that ends a loop of many runs. Worker threads share
+    the event of the main thread, to which alone Python delivers signals.
     """
     usual = signal.default_int_handler
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not usual:
@@ -80,9 +86,12 @@ def interrupts() -> Iterator[threading.Event]:
     event = threading.Event()
 
     def handler(number: int, frame: Any) -> None:
-        if event.is_set():
+        global _pressed
+        before, _pressed = _pressed, time.monotonic()
+        again = event.is_set() or _pressed - before < TWICE
+        event.set()  # worker threads end too
+        if again:
             usual(number, frame)
-        event.set()
 
     signal.signal(signal.SIGINT, handler)
     _active.append(event)

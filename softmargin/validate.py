@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -17,12 +18,8 @@ def matrix(X: Any, y: Any = "no_validation", *, estimator: Any = None, reset: bo
     """The rows as CSR or C-ordered array of float32 or float64, uncopied where they are that already; y beside them."""
     dtype = getattr(X, "dtype", None)
     narrow = isinstance(dtype, np.dtype) and (dtype.kind == "b" or (dtype.kind in "iuf" and dtype.itemsize <= 2))
-    options |= {
-        "accept_sparse": "csr",
-        "accept_large_sparse": True,
-        "dtype": np.float32 if narrow else FLOATS,
-        "order": "C",
-    }
+    dtypes = np.float32 if narrow else FLOATS
+    options = {"accept_sparse": "csr", "accept_large_sparse": True, "dtype": dtypes, "order": "C"} | options
     if estimator is not None:
         found = validate_data(estimator, X, y, reset=reset, **options)
     else:
@@ -60,10 +57,10 @@ def positive(name: str, value: Any, remedy: str, *, allow_inf: bool = False) -> 
     return float(value)
 
 
-def not_negative(name: str, value: Any, meaning: str) -> float:
-    """A parameter that must be a finite number from zero up."""
-    if not _number(value) or not 0 <= value < math.inf:
-        raise ValueError(f"{name}={value!r} is not a finite number from 0 up: {meaning}")
+def not_negative(name: str, value: Any, meaning: str, *, allow_inf: bool = False) -> float:
+    """A parameter that must be a number from zero up."""
+    if not _number(value) or not value >= 0 or (math.isinf(value) and not allow_inf):
+        raise ValueError(f"{name}={value!r} is not a {'' if allow_inf else 'finite '}number from 0 up: {meaning}")
     return float(value)
 
 
@@ -83,6 +80,49 @@ def weights(C: float, sample_weight: Any, X: Any) -> tuple[Any, Any]:
         raise ValueError("sample_weight is zero for every row: nothing is left to train on")
     kept = None if weight.all() else np.flatnonzero(weight)
     return C * (weight if kept is None else weight[kept]), kept
+
+
+def linear_model(w: Any, b: Any, n_features: int) -> tuple[Any, float]:
+    """The weights and the bias of a model, if they are those of a model for data with so many features."""
+    w = np.asarray(w, np.float64).reshape(-1)
+    if len(w) != n_features:
+        raise ValueError(
+            f"the model has {len(w)} weights and the data {n_features} features: they do not belong together"
+        )
+    if not (np.isfinite(w).all() and np.isfinite(b)):
+        raise ValueError("the model has weights that are not finite: it can neither be certified nor started from")
+    return w, float(b)
+
+
+def dual_point(a: Any, n: int) -> Any:
+    """A dual variable for each of n rows."""
+    a = np.asarray(a, np.float64)
+    if a.shape != (n,) or not np.isfinite(a).all():
+        raise ValueError(
+            f"the dual point has shape {a.shape} and the problem {n} rows: it needs a finite number for each of them"
+        )
+    return a
+
+
+def bias(kind: Any, scale: Any) -> None:
+    """How a problem has its bias; the square of a penalised one's size must be an ordinary number."""
+    choice("bias", kind, ("none", "free", "penalised"))
+    positive("bias_scale", scale, "it is the size of the feature that carries a penalised bias")
+    if not 1e-100 <= scale <= 1e100:
+        raise ValueError(f"bias_scale={scale!r} has a square beyond the range of numbers: choose it near 1")
+
+
+def choice(name: str, value: Any, known: Sequence[str]) -> None:
+    """One of some names."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name}={value!r} is not known: choose one of {', '.join(known)}")
+
+
+def callables(name: str, value: Any) -> tuple[Any, ...]:
+    """Some functions."""
+    if callable(value) or not isinstance(value, Sequence) or not all(map(callable, value)):
+        raise TypeError(f"{name}={value!r} is not a list of functions: pass for example [function]")
+    return tuple(value)
 
 
 def labels(y: Any) -> Any:

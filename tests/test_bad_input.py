@@ -169,13 +169,12 @@ def test_zero_weights_in_a_problem():
 
 
 def test_a_class_whose_rows_all_weigh_nothing():
-    """The other classes are still told apart, and the one without rows is never preferred to them."""
-    y = np.arange(12) % 3
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        clf = LinearSVC().fit(X, y, sample_weight=np.where(y == 2, 0.0, 1.0))
-    assert clf.converged_
-    assert clf.coef_.shape == (3, 3)
+    """It is absent, as its rows are."""
+    y = np.arange(12) % 4
+    clf = LinearSVC(random_state=0).fit(X, y, sample_weight=np.where(y == 2, 0.0, 1.0))
+    absent = LinearSVC(random_state=0).fit(X[y != 2], y[y != 2])
+    assert clf.classes_.tolist() == absent.classes_.tolist() == [0, 1, 3]
+    np.testing.assert_array_equal(clf.coef_, absent.coef_)
 
 
 # ---- parameters ----
@@ -276,7 +275,8 @@ def truthful(model, X, y, **fit):
     assert np.isfinite(model.intercept_).all()
     assert len(model.history_) <= 15 + 3 * np.log(1 + model.n_iter_), "certificates must stay rare"
     if not model.converged_:
-        assert f"{model.certificate_.relative_gap:.1e}" in str(caught[0].message)
+        gap = model.certificate_.relative_gap
+        assert (f"{gap:.1e}" if np.isfinite(gap) else "not known yet") in str(caught[0].message)
     else:
         assert model.certificate_.relative_gap <= model.tol
     assert np.isfinite(model.predict(X)).all()

@@ -105,7 +105,7 @@ def test_a_bias_where_the_problem_has_none_proves_nothing(loss):
 def test_arithmetic():
     assert Certificate(3.0, 2.0).gap == 1.0
     assert Certificate(3.0, 2.0).relative_gap == 0.5
-    assert Certificate(3.0, 3.0 + 1e-15).gap == 0.0
+    assert Certificate(3.0, 3.0 + 1e-15).gap > 0.0, "a negative gap is rounding, and is not hidden"
     assert Certificate(0.0, 0.0).relative_gap == 0.0
     assert Certificate(1.0, 0.0).relative_gap == np.inf
     assert "3" in str(Certificate(3.0, 2.0))

@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from softmargin import LinearSVC, LinearSVR
+from softmargin import DualDescent, LinearSVC, LinearSVR
 
 X2, y2 = load_breast_cancer(return_X_y=True)
 X2 = scale(X2)[:, :10]
@@ -405,14 +405,14 @@ def test_time_limit():
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_time_limit_is_for_all_classes_together(n_jobs):
-    model, X, _ = hard(time_limit=0.4, max_iter=None, n_jobs=n_jobs)
-    y = np.arange(400) % 5
-    began = time.perf_counter()
-    with pytest.warns(ConvergenceWarning):
-        model.fit(X, y)
-    assert time.perf_counter() - began < 1.5
-    assert len(model.coef_) == 5
-    assert all(len(history) > 0 for history in model.history_)
+    model, X, _ = hard(time_limit=0.6, max_iter=None, n_jobs=n_jobs)
+    for n_classes in (3, 5):
+        began = time.perf_counter()
+        with pytest.warns(ConvergenceWarning):
+            model.fit(X, np.arange(400) % n_classes)
+        assert 0.5 < time.perf_counter() - began < 1.2 * 0.6 + 0.1
+        assert len(model.coef_) == n_classes
+        assert all(len(history) > 0 for history in model.history_)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -462,9 +462,81 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path):
     assert path.exists()
     with pytest.warns(ConvergenceWarning):
         assert model.fit(X, y).n_iter_ > first
+    labels = np.array(["a/b", "../c", "d"])[np.arange(400) % 3]
     with pytest.warns(ConvergenceWarning):
-        model.fit(X, np.arange(400) % 3)
-    assert len(list(tmp_path.iterdir())) == 4, "one file per class, beside the first"
+        model.fit(X, labels)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["fit", "fit.0", "fit.1", "fit.2"]
+    with pytest.warns(ConvergenceWarning, match="callback"):
+        model.set_params(callbacks=[lambda *_: True], time_limit=None).fit(X, labels)
+    assert [file.name for file in tmp_path.iterdir()] == ["fit"], "those of a fit that has ended are removed"
+
+
+def test_the_classes_that_are_done_stay_done(tmp_path):
+    """A fit that is killed in its last class trains the others no more."""
+
+    class PowerCut(Exception):
+        pass
+
+    seen = []
+
+    def fail(record, iterate):
+        seen.append(record)
+        if len(seen) == 3:
+            raise PowerCut
+
+    model = LinearSVC(C=0.1, random_state=0, checkpoint=tmp_path / "fit", callbacks=[fail])
+    with pytest.raises(PowerCut):
+        model.fit(X3, y3)
+    again = []
+    model.set_params(callbacks=[lambda record, iterate: again.append(record)]).fit(X3, y3)
+    assert len(again) < len(seen) + 2
+    assert not list(tmp_path.iterdir())
+    np.testing.assert_array_equal(model.coef_, LinearSVC(C=0.1, random_state=0).fit(X3, y3).coef_)
+
+
+def test_a_larger_tol_goes_on_from_the_checkpoint_too(tmp_path):
+    model, X, y = hard(max_iter=None, time_limit=0.1, checkpoint=tmp_path / "fit")
+    model.set_params(solver="auto")
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    assert model.set_params(tol=0.5, time_limit=None).fit(X, y).converged_
+
+
+def test_random_state_is_for_every_solver():
+    X, y = X2, y2
+    bits = [
+        LinearSVC(solver=solver, random_state=seed).fit(X, y).coef_.tobytes()
+        for solver, seed in ((DualDescent(), 1), (DualDescent(), 2), (DualDescent(seed=5), 1), ("dual_descent", None))
+    ]
+    assert bits[0] != bits[1]
+    assert LinearSVC(solver=DualDescent(seed=5)).fit(X, y).coef_.tobytes() not in bits[:2]
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e5, 1e8])
+def test_targets_far_from_zero(offset):
+    reg = LinearSVR(C=1.0, random_state=0, tol=1e-6).fit(XR, yR + offset)
+    assert reg.converged_
+    near = LinearSVR(C=1.0, random_state=0, tol=1e-6).fit(XR, yR)
+    np.testing.assert_allclose(reg.certificate_.primal, near.certificate_.primal, rtol=1e-5)
+    np.testing.assert_allclose(reg.predict(XR) - offset, near.predict(XR), atol=1e-3 + 1e-7 * offset)
+    again = reg.set_params(warm_start=True).fit(XR, yR + offset).fit(XR, yR + offset)
+    assert len(again.history_) == 1, "a warm start from the solution is the solution"
+
+
+@pytest.mark.parametrize("column", ["id", "time", "constant", "shift", "bias"])
+def test_plain_data_that_nobody_scaled(column):
+    """One feature of another size must not cost the fit."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((2000, 5))
+    y = Z[:, 0] + 0.5 * rng.standard_normal(2000) > 0
+    t = np.arange(2000)
+    more = {"id": 1000.0 * t, "time": 1.7e9 + 60.0 * t, "constant": np.full(2000, 1e6)}
+    X = np.c_[Z, more[column]] if column in more else Z + 1e4 if column == "shift" else Z
+    for seed in range(3):
+        clf = LinearSVC(random_state=seed, intercept_scaling=1e6 if column == "bias" else None).fit(X, y)
+        assert clf.converged_
+        assert clf.certificate_.primal == pytest.approx(698.2, rel=2e-3)
+        assert clf.n_iter_ < 200
 
 
 def test_certificate_and_history():

@@ -37,7 +37,7 @@ ORDER = [
     "datasets",
     "cli.*",
     "cli",
-    "cli.__main__",
+    "__main__",
 ]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -28,6 +28,9 @@ class Commands(TyperGroup):
                 result = super().invoke(ctx)
                 sys.stdout.flush()  # so that a reader who left is noticed here, not at the interpreter's end
                 return result
+            except KeyboardInterrupt:
+                say("error", "interrupted")
+                raise typer.Exit(130) from None
             except BrokenPipeError:
                 raise  # ends quietly
             except (ValueError, OSError, ArithmeticError, MemoryError) as error:

@@ -70,11 +70,11 @@ def command(
     changed: dict[str, Any] = {"C": C, "loss": loss, "epsilon": epsilon, "class_weight": weights}
     known = estimator.get_params()
     estimator.set_params(**{name: value for name, value in changed.items() if value is not None and name in known})
-    X, y = common.read_rows(data, float64=float64, zero_based=zero_based)
+    X, y, _ = common.read_rows(data, float64=float64, zero_based=zero_based, model=estimator)
     X = common.fit_to(estimator, X, data, model)
     problems = _problems(estimator, X, y, _bias(estimator, bias, bias_scale), jobs)
     certificates = _certified(estimator, problems, gap)
-    _report(next(iter(problems.values())), certificates, model, estimator.C, as_json, quiet)
+    _report(next(iter(problems.values())), certificates, model, estimator, as_json, quiet)
 
 
 def _bias(estimator: Any, kind: Bias | None, scale: float | None) -> dict[str, Any]:
@@ -90,7 +90,8 @@ def _problems(estimator: Any, X: Any, y: Any, bias: dict[str, Any], jobs: int | 
     """The training problems behind a model, by the label that is against the rest (or by nothing, if it is one)."""
     import numpy as np
 
-    from softmargin import EpsilonInsensitive, Hinge, Logistic, Problem, SquaredHinge, validate
+    from softmargin import EpsilonInsensitive, Problem, validate
+    from softmargin.losses import CLASSIFICATION
 
     options = {"C": estimator.C, "n_jobs": jobs, **bias}
     if not hasattr(estimator, "classes_"):
@@ -104,9 +105,8 @@ def _problems(estimator: Any, X: Any, y: Any, bias: dict[str, Any], jobs: int | 
     weight = validate.class_weights(estimator.class_weight, classes, index, np.ones(len(y)))[index]
     kept = weight > 0.0
     X, index = (X, index) if kept.all() else (X[kept], index[kept])
-    losses: dict[str, Any] = {"hinge": Hinge(), "squared_hinge": SquaredHinge(), "logistic": Logistic()}
     ones = np.ones(len(index))
-    shared = Problem.of(X, ones, loss=losses[estimator.loss], sample_weight=weight[kept], **options)
+    shared = Problem.of(X, ones, loss=CLASSIFICATION[estimator.loss], sample_weight=weight[kept], **options)
     positives = {"": 1} if len(classes) == 2 else {str(label): k for k, label in enumerate(classes.tolist())}
     return {name: replace(shared, y=np.where(index == k, 1.0, -1.0)) for name, k in positives.items()}
 
@@ -116,14 +116,17 @@ def _certified(estimator: Any, problems: dict[str, Problem], gap: float) -> dict
     import numpy as np
 
     from softmargin import Model, certify
+    from softmargin.threads import interrupts
 
     models = [Model(w, float(b)) for w, b in zip(np.atleast_2d(estimator.coef_), estimator.intercept_, strict=True)]
-    return {
-        name: certify(problem, model, gap=gap) for (name, problem), model in zip(problems.items(), models, strict=True)
-    }
+    with interrupts():  # one Ctrl-C ends them all
+        pairs = zip(problems.items(), models, strict=True)
+        return {name: certify(problem, model, gap=gap) for (name, problem), model in pairs}
 
 
-def _report(problem: Problem, found: dict[str, Certificate], model: Path, C: float, as_json: bool, quiet: bool) -> None:
+def _report(
+    problem: Problem, found: dict[str, Certificate], model: Path, estimator: Any, as_json: bool, quiet: bool
+) -> None:
     """Print what is proven."""
     from softmargin import Certificate
 
@@ -132,8 +135,8 @@ def _report(problem: Problem, found: dict[str, Certificate], model: Path, C: flo
         "model": str(model),
         "rows": problem.n,
         "features": problem.n_features,
-        "loss": type(problem.loss).__name__,
-        "C": C,
+        "loss": getattr(estimator, "loss", "epsilon_insensitive"),
+        "C": estimator.C,
         "bias": problem.bias,
         "primal": total.primal,
         "dual": total.dual,
@@ -154,7 +157,8 @@ def _report(problem: Problem, found: dict[str, Certificate], model: Path, C: flo
         bias = {"none": "no bias", "free": "free bias", "penalised": f"bias penalised at scale {problem.bias_scale:g}"}[
             problem.bias
         ]
-        shown = {"problem": f"{problem.n} rows, {problem.n_features} features, {facts['loss']}, C={C:g}, {bias}"}
+        size = f"{problem.n} rows, {problem.n_features} features"
+        shown = {"problem": f"{size}, {facts['loss']} loss, C={facts['C']:g}, {bias}"}
         shown |= {f"class {label}": _line(certificate) for label, certificate in found.items() if label}
         common.print_facts(shown | {"total" if len(found) > 1 else "model": _line(total)})
 

@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -43,7 +43,8 @@ Float64 = Annotated[bool, typer.Option("--float64", help="Read values in double 
 ZeroBased = Annotated[
     bool | None,
     typer.Option(
-        "--zero-based/--one-based", help="Number of the first feature (default: 0 if the file has a feature 0)."
+        "--zero-based/--one-based",
+        help="Number of the first feature (default: as the model was trained, else 0 if the file has a feature 0).",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -55,17 +56,49 @@ ClassWeight = Annotated[
 ]
 
 
-def read_rows(source: str, *, float64: bool, zero_based: bool | None, **options: Any) -> tuple[Any, Any]:
-    """Rows and labels of a file in the LIBSVM format."""
+class Loaded(NamedTuple):
+    """The contents of a file in the LIBSVM format."""
+
+    X: Any
+    y: Any
+    first_index: int
+
+
+OPTIONS = {  # what Python's messages call otherwise
+    "for several labels, pass multilabel=True": "the commands take one label a row",
+    "pass query_id=True": "the commands take none, remove it",
+    "pass n_features=": "pass --n-features ",
+}
+
+
+def read_rows(
+    source: str,
+    *,
+    float64: bool,
+    zero_based: bool | None,
+    model: Any = None,
+    n_features: int | None = None,
+    multilabel: bool = False,
+) -> Loaded:
+    """Rows and labels of a file; features are counted as in the file that `model` was trained on, if that is known."""
     import numpy as np
 
-    from softmargin import load_svmlight
+    from softmargin.svmlight import parsed
 
+    if zero_based is None and model is not None and hasattr(model, "first_index_"):
+        zero_based = model.first_index_ == 0
     base: Any = "auto" if zero_based is None else zero_based
-    loaded: tuple[Any, Any] = load_svmlight(
-        source, dtype=np.float64 if float64 else np.float32, zero_based=base, **options
-    )
-    return loaded
+    try:
+        found = parsed(source, np.float64 if float64 else np.float32, base, multilabel)
+        X, y = found.result(n_features)
+    except ValueError as error:
+        text = str(error)
+        for theirs, ours in OPTIONS.items():
+            text = text.replace(theirs, ours)
+        raise ValueError(text) from error
+    if not X.shape[1]:
+        raise ValueError(f"{source} has rows without any feature: there is nothing to learn or to predict from")
+    return Loaded(X, y, found.first_index)
 
 
 def integers_if_whole(y: Any) -> Any:
@@ -99,28 +132,26 @@ def class_weights(text: str | None) -> Any:
     if text is None or text == "balanced":
         return text
     try:
-        pairs = [pair.split("=") for pair in text.split(",")]
-        return {float(label): float(weight) for label, weight in pairs}
+        pairs = [(float(label), float(weight)) for label, weight in (pair.split("=") for pair in text.split(","))]
     except ValueError as error:
         message = f"{text!r} is neither 'balanced' nor pairs like '1=2,-1=0.5'"
         raise typer.BadParameter(message, param_hint="--class-weight") from error
-
-
-class _Writable(Exception):
-    """Raised to give up writing once it is known to work."""
+    if len(dict(pairs)) < len(pairs) or not all(0 <= weight < math.inf for _, weight in pairs):
+        message = f"{text!r} has a label twice, or a weight that is not a number from 0 up"
+        raise typer.BadParameter(message, param_hint="--class-weight")
+    return dict(pairs)
 
 
 def check_writable(path: Path, hint: str, *, other_than: str = "-") -> None:
     """Refuse a path that cannot be written, before any work; leaves nothing behind."""
-    from softmargin.archive import replacing
+    from softmargin import archive
 
     if path.exists() and not path.is_file():
         raise typer.BadParameter(f"{path} is not a file: choose another path", param_hint=hint)
     if other_than != "-" and path.exists() and Path(other_than).exists() and path.samefile(other_than):
         raise typer.BadParameter(f"{path} is what is read: choose another path", param_hint=hint)
     try:
-        with contextlib.suppress(_Writable), replacing(path):
-            raise _Writable
+        archive.check_writable(path)
     except OSError as error:
         raise typer.BadParameter(str(error), param_hint=hint) from error
 

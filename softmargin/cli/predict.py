@@ -47,7 +47,7 @@ def command(
     classifies = hasattr(estimator, "classes_")
     if scores and not classifies:
         raise typer.BadParameter(f"{model} is a regression, whose predictions are its scores", param_hint="--scores")
-    X, labels = common.read_rows(data, float64=float64, zero_based=zero_based, multilabel=True)
+    X, labels, _ = common.read_rows(data, float64=float64, zero_based=zero_based, model=estimator, multilabel=True)
     y = _single(labels, data)
     X = common.fit_to(estimator, X, data, model)
     predicted = estimator.predict(X)

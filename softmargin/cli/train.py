@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -41,7 +42,15 @@ BiasScale = Annotated[
 Columns = Annotated[int | None, typer.Option(min=1, help="Number of features (default: the largest in DATA).")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Of the order in which rows are visited.")]
 Checkpoint = Annotated[Path | None, typer.Option(help="File to save the run to, and to go on from if it exists.")]
-Format = Annotated[Literal["softmargin", "liblinear"], typer.Option("--format", help="Of the model file.")]
+Format = Annotated[
+    Literal["softmargin", "liblinear"], typer.Option("--format", help="Of the model file; LIBLINEAR's does not keep C.")
+]
+
+
+EARLY = {
+    "passes": "the limit of passes was reached: raise --max-passes or --gap, or scale the features to similar sizes",
+    "seconds": "the time limit was reached: raise --time-limit or --gap, or save the run with --checkpoint and go on",
+}
 
 
 def command(
@@ -83,12 +92,13 @@ def command(
     options |= {"n_jobs": jobs, "random_state": seed, "verbose": 0 if quiet else 1}
     weights = common.class_weights(class_weight)
     options |= {"epsilon": epsilon or 0.0} if regression else {"loss": loss, "class_weight": weights}
+    _refuse_if(str(model) == "-", "MODEL", "a model cannot be written to the standard output: name a file")
     path = model or Path(("softmargin" if data == "-" else Path(data).name) + ".model")
     common.check_writable(path, "MODEL", other_than=data)
     if checkpoint is not None:
         common.check_writable(checkpoint, "--checkpoint", other_than=data)
-    X, y = common.read_rows(data, float64=float64, zero_based=zero_based, n_features=n_features)
-    facts, code = _train_and_save(X, y, options, path, file_format)
+    rows = common.read_rows(data, float64=float64, zero_based=zero_based, n_features=n_features)
+    facts, code = _train_and_save(rows, options, path, file_format)
     if as_json:
         common.print_json(facts)
     elif not quiet:
@@ -102,30 +112,37 @@ def _refuse_if(wrong: bool, option: str, why: str) -> None:
 
 
 def _train_and_save(
-    X: Any, y: Any, options: dict[str, Any], path: Path, file_format: str
+    rows: common.Loaded, options: dict[str, Any], path: Path, file_format: str
 ) -> tuple[dict[str, Any], int]:
     """Train, write the model, and tell what came of it, with the exit code."""
+    from sklearn.exceptions import ConvergenceWarning
+
     from softmargin import LinearSVC, LinearSVR
     from softmargin.liblinear import save_liblinear
     from softmargin.persist import save
     from softmargin.threads import interrupts
 
+    X, y, first_index = rows
     estimator: Any
     if "epsilon" in options:
         estimator = LinearSVR(**options)
     else:
         estimator, y = LinearSVC(**options), common.integers_if_whole(y)
-        if file_format == "liblinear" and y.dtype.kind == "f":
-            raise ValueError("DATA has labels that are not integers, and LIBLINEAR's model format has no others")
+        if y.dtype.kind == "f":
+            raise ValueError("DATA has labels that are not integers: for regression, say --loss epsilon_insensitive")
     began = time.perf_counter()
-    with interrupts() as interrupted:
+    with interrupts() as interrupted, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said below, in this program's words
         estimator.fit(X, y)
     seconds = time.perf_counter() - began
+    estimator.first_index_ = first_index
     (save_liblinear if file_format == "liblinear" else save)(estimator, path)
     stopped = interrupted.is_set() and not estimator.converged_
+    certificate = estimator.certificate_
     if stopped:
         print(f"interrupted: the model so far is in {path}", file=sys.stderr)
-    certificate = estimator.certificate_
+    elif not estimator.converged_:
+        print(f"warning: ended early, {EARLY[estimator.status_]}", file=sys.stderr)
     facts = {
         "rows": X.shape[0],
         "features": X.shape[1],
@@ -134,6 +151,7 @@ def _train_and_save(
         "dual": certificate.dual,
         "relative_gap": certificate.relative_gap,
         "converged": estimator.converged_,
+        "status": estimator.status_,
         "passes": float(certificate.work.passes),
         "seconds": seconds,
         "model": str(path),

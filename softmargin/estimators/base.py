@@ -6,8 +6,9 @@ import contextlib
 import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +20,16 @@ from sklearn.utils.validation import check_is_fitted
 from softmargin import validate
 
 if TYPE_CHECKING:
+    from softmargin.certificate import Certificate
     from softmargin.driver import Solution
-    from softmargin.problem import Problem
+    from softmargin.problem import Model, Problem
     from softmargin.progress import Watcher
 
 try:
     from sklearn.callback import CallbackSupportMixin
     from sklearn.callback import with_callbacks as with_callbacks
+
+    HAS_CALLBACKS = True
 except ImportError:  # scikit-learn before 1.9 has no callbacks
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
@@ -33,6 +37,8 @@ except ImportError:  # scikit-learn before 1.9 has no callbacks
 
     def with_callbacks(method: Any) -> Any:
         return method
+
+    HAS_CALLBACKS = False
 
 
 ROWS_AT_ONCE = 4096  # in prediction: bounds the memory, whatever the size of X
@@ -53,6 +59,8 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             validate.positive(
                 "intercept_scaling", self.intercept_scaling, "it penalises the intercept; None leaves it free"
             )
+            validate.bias("penalised", self.intercept_scaling)
+        validate.callables("callbacks", self.callbacks or ())
         if not isinstance(self.verbose, (int, np.integer)) or self.verbose < 0:
             raise ValueError(f"verbose={self.verbose!r} must be 0 (quiet), 1 (progress) or 2 (plain lines)")
         for name in ("fit_intercept", "warm_start"):
@@ -68,59 +76,80 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             else {"bias": "penalised", "bias_scale": self.intercept_scaling}
         )
 
-    def _run(self, problems: list[Problem], names: list[str], X: Any, y: Any) -> list[Solution]:
-        """Solve every problem, in threads where there are several, and share the time limit fairly."""
-        from softmargin.driver import Stop, solve
+    def _run(self, posed: Callable[[int], Problem], names: Sequence[str], X: Any, y: Any) -> list[Solution]:
+        """Solve a problem for every name, in threads where there are several, and share the time limit fairly."""
+        from softmargin.driver import FINISHED, Stop, solve
         from softmargin.progress import shown
-        from softmargin.solvers import resolve
         from softmargin.threads import interrupts, single_blas
 
-        seed = 0  # a checkpoint without random_state must find the same seed again
-        if self.random_state is not None or self.checkpoint is None:
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        solvers = [resolve(self.solver, problem, gap=self.tol, seed=seed) for problem in problems]
-        workers = min(validate.jobs(self.n_jobs), len(problems))
+        count, first = len(names), posed(0)
+        solver = self._solver(first)
+        workers = min(validate.jobs(self.n_jobs), count)
         deadline = time.perf_counter() + (np.inf if self.time_limit is None else self.time_limit)
-        starts = self._starts(problems)
+        starts = self._starts(first, count)
+        paths = self._checkpoints(count)
         root = None
         if hasattr(self, "_skl_callbacks") or hasattr(self, "_parent_callback_ctx"):
-            root = self._init_callback_context(max_subtasks=len(problems), sequential_subtasks=False)
+            root = self._init_callback_context(max_subtasks=count, sequential_subtasks=False)
 
         def one(k: int) -> Solution:
-            seconds = max(deadline - time.perf_counter(), 0.0) * workers / (len(problems) - k)
+            seconds = max(deadline - time.perf_counter(), 0.0) * min(1.0, workers / (count - k))
             stop = Stop(self.tol, np.inf if self.max_iter is None else self.max_iter, seconds)
             with contextlib.ExitStack() as stack:
-                watchers = list(stack.enter_context(shown(self.verbose, f"{type(self).__name__}{names[k]}", self.tol)))
+                watchers = list(stack.enter_context(show(names[k])))
                 if root is not None:
-                    watchers.append(stack.enter_context(_task(self, root, k, problems[k])))
-                return solve(
-                    problems[k],
-                    solvers[k],
+                    watchers.append(stack.enter_context(_task(self, root, k)))
+                solution = solve(
+                    posed(k),
+                    solver,
                     stop,
                     start=starts[k],
                     callbacks=self.callbacks or (),
                     watchers=watchers,
-                    checkpoint=None if self.checkpoint is None else f"{os.fspath(self.checkpoint)}{names[k]}",
+                    checkpoint=paths[k],
+                    keep=count > 1,
                 )
+            return solution if self.warm_start else solution._replace(a=None)
 
         if root is not None:
             root.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        with single_blas(), interrupts():
+        with single_blas(), interrupts(), shown(self.verbose, type(self).__name__, self.tol, count) as show:
             if workers == 1:
-                solutions = [one(k) for k in range(len(problems))]
+                solutions = [one(k) for k in range(count)]
             else:
                 with ThreadPoolExecutor(workers) as pool:
-                    solutions = list(pool.map(one, range(len(problems))))
+                    solutions = list(pool.map(one, range(count)))
         if root is not None:
             root.call_on_fit_task_end(estimator=self, X=X, y=y)
+        if count > 1 and all(s.status in FINISHED for s in solutions):
+            for path in filter(None, paths):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
         return solutions
 
-    def _starts(self, problems: list[Problem]) -> list[Any]:
+    def _solver(self, problem: Problem) -> Any:
+        """The solver that is meant; `random_state` replaces the seed of one that has its own."""
+        from softmargin.solvers import resolve
+
+        seed = 0  # a checkpoint without random_state must find the same seed again
+        if self.random_state is not None or self.checkpoint is None:
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        solver: Any = resolve(self.solver, problem, gap=self.tol, seed=seed)
+        return solver if self.random_state is None or not hasattr(solver, "seed") else replace(solver, seed=seed)
+
+    def _checkpoints(self, count: int) -> list[str | None]:
+        """The file that saves each run: with the number of the class behind the name, where there are several."""
+        if self.checkpoint is None:
+            return [None] * count
+        path = os.fspath(self.checkpoint)
+        return [path] if count == 1 else [f"{path}.{k}" for k in range(count)]
+
+    def _starts(self, problem: Problem, count: int) -> list[Any]:
         """The models and duals of the fit before, where `warm_start` asks for them and they fit the data."""
         before = getattr(self, "_solved", None) if self.warm_start else None
-        if before is None or len(before) != len(problems):
-            return [None] * len(problems)
-        same = [len(b.a) == p.n and len(b.model.w) == p.n_features for b, p in zip(before, problems, strict=True)]
+        if before is None or len(before) != count:
+            return [None] * count
+        same = [len(b.a) == problem.n and len(b.model.w) == problem.n_features for b in before]
         return [b if ok else None for b, ok in zip(before, same, strict=True)]
 
     def _read(self, solutions: list[Solution]) -> None:
@@ -129,8 +158,8 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         from softmargin.driver import Status
         from softmargin.problem import Iterate, Work
 
-        self.coef_ = np.array([s.model.w for s in solutions])
-        self.intercept_ = np.array([s.model.b for s in solutions])
+        for name, value in self._weights([s.model for s in solutions]).items():
+            setattr(self, name, value)
         certificates = [s.certificate for s in solutions]
         works = np.array([c.work for c in certificates])
         work = Work(float(works[:, 0].max()), *(int(total) for total in works[:, 1:].sum(axis=0)))
@@ -145,18 +174,21 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         worst = max(solutions, key=lambda s: (s.status is not Status.CONVERGED, s.certificate.relative_gap))
         self.status_ = worst.status.name.lower()
         if not self.converged_:
+            early = f"{type(self).__name__} ended before tol={self.tol:g}: {worst.status.value}."
             warnings.warn(
-                f"{type(self).__name__} ended before tol={self.tol:g}: {worst.status.value}. The model is usable: its "
-                f"objective is at most {worst.certificate.relative_gap:.1e} (relative) above the optimum. "
-                f"{_REMEDIES[worst.status.name]}",
+                f"{early} {_found(worst.certificate)} {_REMEDIES[worst.status.name]}",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3 + HAS_CALLBACKS,  # the caller of fit, which scikit-learn 1.9 and later wrap once
             )
 
+    def _weights(self, models: Sequence[Model]) -> dict[str, Any]:
+        """The attributes that predictions need."""
+        return {"coef_": np.array([m.w for m in models]), "intercept_": np.array([m.b for m in models])}
+
     def _scores(self, X: Any) -> Any:
-        """Scores of every row, in blocks: no copy of X, whatever its type."""
+        """Scores of every row, in blocks: no copy of an array or of CSR, whatever its type."""
         check_is_fitted(self)
-        X = validate.matrix(X, estimator=self, reset=False)
+        X = validate.matrix(X, estimator=self, reset=False, order=None)
         coef = np.atleast_2d(self.coef_)
         out = np.empty((X.shape[0], len(coef)))
         for rows in gen_batches(X.shape[0], ROWS_AT_ONCE):
@@ -172,16 +204,23 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         return {name: value for name, value in super().__getstate__().items() if name != "_solved"}
 
 
+def _found(certificate: Certificate) -> str:
+    """What is known of a model whose fit ended early."""
+    if not np.isfinite(certificate.relative_gap):
+        return "How good the model is, is not known yet."
+    return f"The model is usable: its objective is at most {certificate.relative_gap:.1e} (relative) above the optimum."
+
+
 _REMEDIES = {
     "PASSES": "Raise max_iter or tol, or scale the features to similar sizes.",
-    "SECONDS": "Raise time_limit or tol, or set a checkpoint and fit again to go on.",
-    "CALLBACK": "A callback asked for it.",
+    "SECONDS": "Raise time_limit or tol; with a checkpoint, fitting again goes on from here.",
+    "CALLBACK": "Fit again without it for a better one.",
     "INTERRUPTED": "Fit again to finish; with a checkpoint it goes on from here.",
 }
 
 
 @contextlib.contextmanager
-def _task(estimator: SVM, root: Any, k: int, problem: Problem) -> Iterator[Watcher]:
+def _task(estimator: SVM, root: Any, k: int) -> Iterator[Watcher]:
     """A task of scikit-learn's callbacks for one run, with a task below it for every step."""
     from softmargin.progress import Tasks
 
@@ -190,7 +229,7 @@ def _task(estimator: SVM, root: Any, k: int, problem: Problem) -> Iterator[Watch
             return None  # one run of several makes no estimator
         names = ("classes_", "n_features_in_", "feature_names_in_")
         kept = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
-        return kept | {"coef_": np.array([model.w]), "intercept_": np.array([model.b])}
+        return kept | estimator._weights([model])
 
     context = root.subcontext(task_name="run", task_id=k, max_subtasks=None)
     context.call_on_fit_task_begin(estimator=estimator)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -13,7 +13,8 @@ from sklearn.utils.validation import _check_sample_weight
 from softmargin import validate
 from softmargin.estimators.base import SVM, with_callbacks
 
-LOSSES = ("hinge", "squared_hinge", "logistic")
+if TYPE_CHECKING:
+    from softmargin.problem import Model, Problem
 
 
 class LinearSVC(ClassifierMixin, SVM):  # type: ignore[misc]
@@ -46,7 +47,8 @@ class LinearSVC(ClassifierMixin, SVM):  # type: ignore[misc]
     n_jobs : int, default=None
         Threads, -1 for all processors; several classes are trained side by side.
     random_state : int, RandomState or None, default=None
-        Seed of the order in which rows are visited. The same seed, data and n_jobs give the same bits.
+        Seed of the order in which rows are visited, also for a `solver` that has a seed of its own. The same seed, data
+        and n_jobs give the same bits.
     verbose : int, default=0
         1 shows progress (a bar in a terminal where rich is installed), 2 plain lines.
     warm_start : bool, default=False
@@ -55,7 +57,9 @@ class LinearSVC(ClassifierMixin, SVM):  # type: ignore[misc]
         Called with a Record and an Iterate at every certified point; one that returns True ends the fit.
         (Those of ``sklearn.callback`` are set with ``set_callbacks``.)
     checkpoint : path, default=None
-        File that saves the fit once a minute and from which it goes on after an interruption.
+        File that saves the fit once a minute and from which it goes on after an interruption. Of more than two classes
+        each has its own, with ``.0``, ``.1`` … behind the name. The files are removed when the fit has reached
+        `tol` or a callback has ended it.
 
     Attributes
     ----------
@@ -137,35 +141,35 @@ class LinearSVC(ClassifierMixin, SVM):  # type: ignore[misc]
         self
         """
         self._check_run_parameters()
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss={self.loss!r} is not known: choose one of {', '.join(LOSSES)}")
+        validate.choice("loss", self.loss, ("hinge", "squared_hinge", "logistic"))
         X, y = validate.matrix(X, y, estimator=self)
         check_classification_targets(y)
         classes, index = np.unique(y, return_inverse=True)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
         weight *= validate.class_weights(self.class_weight, classes, index, weight)[index]
         c, kept = validate.weights(self.C, weight, X)
-        index = index if kept is None else index[kept]
-        present = np.unique(index)
-        if len(present) < 2:
+        present, index = np.unique(index if kept is None else index[kept], return_inverse=True)
+        classes = classes[present]  # a class whose rows all have weight zero is absent
+        if len(classes) < 2:
             only = "after rows of weight zero were left out, " if kept is not None else ""
-            label = classes.tolist()[present[0]]
+            label = classes.tolist()[0]
             raise ValueError(f"{only}y has one class, {label!r}: LinearSVC needs two or more; check labels and weights")
         self.classes_ = classes
 
-        from softmargin.losses import Hinge, Logistic, Loss, SquaredHinge
+        from softmargin.losses import CLASSIFICATION
         from softmargin.problem import Problem
         from softmargin.rows import as_rows, take
 
-        losses: dict[str, Loss] = {"hinge": Hinge(), "squared_hinge": SquaredHinge(), "logistic": Logistic()}
         rows = as_rows(X) if kept is None else take(as_rows(X), kept)
-        positives = [1] if len(classes) == 2 else range(len(classes))
-        shared = Problem(rows, c, c, X.shape[1], losses[self.loss], **self._bias())
-        if len(classes) == 2:
-            shared = replace(shared, n_jobs=validate.jobs(self.n_jobs))
-        problems = [replace(shared, y=np.where(index == k, 1.0, -1.0)) for k in positives]
-        names = [""] if len(classes) == 2 else [f"[{label}]" for label in classes.tolist()]
-        self._read(self._run(problems, names, X, y))
+        two = len(classes) == 2
+        n_jobs = validate.jobs(self.n_jobs) if two else 1
+
+        def posed(k: int) -> Problem:
+            signs = np.where(index == (1 if two else k), 1.0, -1.0)
+            return Problem(rows, signs, c, X.shape[1], CLASSIFICATION[self.loss], n_jobs=n_jobs, **self._bias())
+
+        names = [""] if two else [f"[{label}]" for label in classes.tolist()]
+        self._read(self._run(posed, names, X, y))
         return self
 
     def decision_function(self, X: Any) -> Any:
@@ -288,10 +292,24 @@ callbacks, checkpoint
         rows = as_rows(X)
         if kept is not None:
             rows, y = take(rows, kept), y[kept]
-        problem = Problem(rows, y, c, X.shape[1], loss, n_jobs=jobs, **self._bias())
-        self._read(self._run([problem], [""], X, y))
-        self.coef_ = self.coef_[0]
+        bias = self._bias()
+        # a free intercept absorbs where the targets lie: far from zero they would only cost digits
+        self._centre = float(np.median(y)) if bias["bias"] == "free" else 0.0
+        problem = Problem(rows, y - self._centre, c, X.shape[1], loss, n_jobs=jobs, **bias)
+        self._read(self._run(lambda _: problem, [""], X, y))
         return self
+
+    def _weights(self, models: Sequence[Model]) -> dict[str, Any]:
+        """The attributes that predictions need."""
+        return {"coef_": models[0].w, "intercept_": np.array([models[0].b + self._centre])}
+
+    def _starts(self, problem: Problem, count: int) -> list[Any]:
+        """As in `LinearSVC`; the bias is measured from another centre now."""
+        (start,) = super()._starts(problem, count)
+        if start is None:
+            return [None]
+        b = float(self.intercept_[0]) - self._centre
+        return [start._replace(model=start.model._replace(b=b))]
 
     def predict(self, X: Any) -> Any:
         """The predicted targets of rows.

@@ -191,7 +191,7 @@ def test_a_step_is_about_one_pass_and_view_is_honest(solver, loss, bias):
         before = method.view(p, state).work.passes
         state = method.step(p, state)
         iterate = method.view(p, state)
-        assert before <= iterate.work.passes <= before + 30
+        assert before <= iterate.work.passes <= before + (2 if solver == "dual_descent" else 100)
         assert np.isfinite(iterate.model.w).all()
         assert len(iterate.a) == p.n
         assert iterate.gap >= -1e-12
@@ -215,6 +215,12 @@ def test_auto_changes_over_to_newton_and_stays_certified():
     )
     assert solution.status.name == "CONVERGED"
     assert len(seen) == len(solution.history)
+    method = SOLVERS["auto"](gap=1e-9)
+    state = method.init(p)
+    assert not state.newton
+    for _ in range(30):
+        state = method.step(p, state)
+    assert state.newton
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])

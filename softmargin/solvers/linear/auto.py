@@ -51,7 +51,7 @@ class Auto:
         Of the solvers.
     """
 
-    supports: ClassVar[Support] = Support(step="as dual_descent or newton", source="docs/performance.md")
+    supports: ClassVar[Support] = Support(step="as dual_descent or newton", source="softmargin: docs/performance.md")
     gap: float = 1e-3
     seed: int = 0
 

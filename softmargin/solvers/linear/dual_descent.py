@@ -8,8 +8,8 @@ A step costs two passes over the entries of one row: ``z = ⟨w, x⟩`` and ``w 
 
 - Order: blocks of 16 neighbouring rows in random order. As few passes as a full permutation needs, in place, and the
   memory is read in stretches. (Blocks of 256 need three times the passes: neighbours meet too regularly.)
-- Shrinking: a row whose variable did not move rests, twice as long each time, at most `REST` passes; and longer, at most
-  `REST` passes more, while w has not moved far enough for its score to reach the point where the variable would move.
+- Shrinking: a row whose variable did not move rests, twice as long each time, at most `REST` passes; and at most `REST`
+  passes more, while w has not moved far enough for its score to reach the point where the variable would move.
   Nothing has to be undone at the end, as every row comes back by itself.
 - Relaxation: a step goes 1.2 times as far as the best one, which saves up to a third of the passes to tight gaps.
 - Free bias: proximal point on b alone. The bias is a feature of size ρ whose weight is measured from a centre, and
@@ -24,7 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from softmargin.losses import gain, row_gap, slack, step
-from softmargin.problem import Iterate, Model, Problem, Work
+from softmargin.problem import Iterate, Model, Problem, Work, relative
 from softmargin.rows import kernel, row_axpy, row_dot, row_prefetch, squared_norms
 from softmargin.solvers.support import Support
 
@@ -165,4 +165,4 @@ class DualDescent:
         b = s.bias[0] if problem.bias == "free" else s.pull * s.bias[1]
         dual = s.gained - 0.5 * float(s.w @ s.w + problem.rho2 * s.bias[1] ** 2)
         gap = float(s.gaps.sum()) + problem.imbalance(float(b), float(s.bias[1]))
-        return Iterate(Model(s.w, float(b)), s.a, s.work, gap / dual if dual > 0.0 else np.inf)
+        return Iterate(Model(s.w, float(b)), s.a, s.work, relative(gap, dual))

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from softmargin.losses import SMOOTH, bend, row_gap, step
-from softmargin.problem import Iterate, Model, Problem, Work
+from softmargin.problem import Iterate, Model, Problem, Work, relative
 from softmargin.rows import entries, kernel, rmatvec, take
 from softmargin.solvers.linear.system import Systems
 from softmargin.solvers.support import Support
@@ -112,7 +112,7 @@ class Newton:
     def init(self, problem: Problem, start: Iterate | None = None) -> State:
         """At zero, or at `start`; where rows are many, at the solution for a sample of them."""
         loss, y, c = problem.loss, problem.y, problem.c
-        work, delta, width = Work(), None, WIDE
+        work, delta, width = _work(problem, 2 * problem.n), None, WIDE
         model, a = Model(np.zeros(problem.n_features), problem.central_bias()), loss.middle(y, c)
         if start is not None:
             model = start.model if problem.bias != "none" else Model(start.model.w)
@@ -123,7 +123,7 @@ class Newton:
         elif problem.n // SAMPLE >= max(SMALLEST, 8 * problem.n_features):
             sample = self._solve_sample(problem)
             model, delta = Model(sample.w, sample.b), sample.delta
-            work = Work().plus(sample.work, 1 / SAMPLE)
+            work = work.plus(sample.work, 1 / SAMPLE)
         z = problem.scores(model)
         if delta is None:
             mean = max(float(c @ loss.value(y, z) / c.sum()), 1e-3)
@@ -152,7 +152,7 @@ class Newton:
             may_change(problem.loss, problem.y, s.z, s.reach, s.a, q, problem.c, s.reply, near)
         S = np.flatnonzero(near) if near.mean() < 0.7 else slice(None)
         noise = ROUNDING * problem.primal(Model(s.w, s.b), s.z)
-        model, z_near, steps = self._newton_steps(problem.only(S), s, s.z[S], s.a[S], s.reply[S], noise)
+        model, z_near, steps, visits = self._newton_steps(problem.only(S), s, s.z[S], s.a[S], s.reply[S], noise)
         before, old = s.z, Model(s.w, s.b)
         if isinstance(S, slice):
             s.w, s.b, s.z = model.w, model.b, z_near
@@ -161,10 +161,10 @@ class Newton:
             move = Model(model.w - s.w, model.b - s.b)
             t = _line_search(problem, old, move, s.z, z - s.z, s.a, 0.0, s.delta, most=1.0)
             s.w, s.b, s.z = s.w + t * move.w, s.b + t * move.b, z if t == 1.0 else s.z + t * (z - s.z)
-            s.work = s.work.plus(Work(0.0, entries(problem.rows)))
-        s.work = s.work.plus(Work(1.0))
-        moved = float(np.abs(s.z - before).max(initial=0.0))
+            visits += problem.n
+        moved, old_reply = float(np.abs(s.z - before).max(initial=0.0)), s.reply
         off = self._reply(problem, s)
+        s.work = s.work.plus(_work(problem, visits + int(np.count_nonzero(s.reply != old_reply))))
         if off <= 2 * STATIONARY * s.gap + noise or isinstance(problem.loss, SMOOTH):
             s.a, s.reach = s.reply.copy(), max(REACH * moved, s.delta)
             s.delta = max(s.delta * (NARROW if steps <= 8 else NARROW**0.5), self._finest(problem))
@@ -176,11 +176,11 @@ class Newton:
         """The model, and the replies as dual candidate."""
         model = Model(s.w, s.b)
         dual = problem.primal(model, s.z) - s.gap
-        return Iterate(model, s.reply, s.work, s.gap / dual if dual > 0.0 else np.inf)
+        return Iterate(model, s.reply, s.work, relative(s.gap, dual))
 
     def _finest(self, problem: Problem) -> float:
         """The smallest smoothing width that scores in float64 can feel."""
-        return 0.0 if isinstance(problem.loss, SMOOTH) else FINEST * float(np.abs(problem.y).max())
+        return 0.0 if isinstance(problem.loss, SMOOTH) else FINEST * (float(np.abs(problem.y).max()) or 1.0)
 
     def _reply(self, problem: Problem, s: State) -> float:
         """Bring replies, pull and gap up to date with the scores; returns the gradient's part of the gap."""
@@ -194,16 +194,19 @@ class Newton:
 
     def _newton_steps(
         self, part: Problem, s: State, z: Any, a: Any, reply: Any, noise: float
-    ) -> tuple[Model, Any, int]:
-        """Newton steps over the rows of `part`, all others keeping their reply, until w is stationary."""
+    ) -> tuple[Model, Any, int, int]:
+        """Newton steps over the rows of `part`, all others keeping their reply, until w is stationary.
+
+        Returns the model, the scores of `part`, and how many steps and visits of rows there were.
+        """
         loss, y, c, rows, d = part.loss, part.y, part.c, part.rows, part.n_features
         q, w, b, pull, total = s.delta / c, s.w, s.b, s.pull.copy(), float(s.reply.sum())
-        systems, stored = Systems(d, part.n_jobs), entries(rows)
-        bends, steps = np.empty(part.n), 0
+        systems, bends, steps, visits = Systems(d, part.n_jobs), np.empty(part.n), 0, 0
         for _ in range(SMOOTH_STEPS if isinstance(loss, SMOOTH) else NEWTON_STEPS):
             new = np.empty(part.n)
             gap = replies(loss, y, z, a, q, c, new, bends)
             pull += part.image(new - reply)
+            visits += int(np.count_nonzero(new != reply))
             total, reply = total + float((new - reply).sum()), new
             if _off(part, Model(w, b), pull, total) <= STATIONARY * gap + noise:
                 break
@@ -212,9 +215,13 @@ class Newton:
             dz = part.scores(Model(p, pb))
             kept = pull @ p + total * pb - reply @ dz  # what the rows outside `part` add to the slope
             t = _line_search(part, Model(w, b), Model(p, pb), z, dz, a, kept, s.delta)
-            w, b, z, steps = w + t * p, b + t * pb, z + t * dz, steps + 1
-            s.work = s.work.plus(Work(part.n / len(s.z), stored))
-        return Model(w, b), z, steps
+            w, b, z, steps, visits = w + t * p, b + t * pb, z + t * dz, steps + 1, visits + part.n
+        return Model(w, b), z, steps, visits + systems.visits
+
+
+def _work(problem: Problem, visits: int) -> Work:
+    """So many visits of rows, of average length."""
+    return Work(visits / problem.n, round(visits * entries(problem.rows) / problem.n))
 
 
 def _bias_slope(problem: Problem, b: float, total: float) -> float:
@@ -236,6 +243,7 @@ def _direction(
     if problem.bias == "none":
         return systems.solve(rows, h, slope)[0], 0.0
     coupling = rmatvec(rows, h, problem.n_features)  # between w and b
+    systems.visits += len(h)
     p, v = systems.solve(rows, h, slope, coupling)
     curvature = float(h.sum() - coupling @ v) + (1 / problem.rho2 if problem.rho2 else 0.0)
     downhill = -(_bias_slope(problem, model.b, total) + float(coupling @ p))

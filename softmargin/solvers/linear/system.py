@@ -41,6 +41,7 @@ class Systems:
 
     def __init__(self, n_features: int, n_jobs: int = 1) -> None:
         self.n_features, self.n_jobs = n_features, n_jobs
+        self.visits = 0  # of rows, in products and factors
         self._last: Solve | None = None
 
     def solve(self, rows: Rows, h: Any, *sides: Any) -> list[Any]:
@@ -57,6 +58,7 @@ class Systems:
             return [solve(g) for g in sides]
         if min(m, d) > LARGEST_FACTOR or FEW_STEPS * step < min(by_features, by_rows):
             diagonal = 1.0 + column_squares(rows, h, d)
+            self.visits += m
             return [self._conjugate_gradients(rows, h, g, lambda r: r / diagonal, MANY_STEPS)[0] for g in sides]
         return [self._refine(rows, h, g) for g in sides]
 
@@ -73,17 +75,20 @@ class Systems:
         return self._conjugate_gradients(rows, h, g, self._last, FEW_STEPS)[0]
 
     def _features_by_features(self, rows: Rows, h: Any) -> Solve:
+        self.visits += len(h)
         A = gram(rows, h, self.n_features, self.n_jobs)
         A[np.diag_indices(self.n_features)] += 1.0
         return _factored(A)
 
     def _rows_by_rows(self, rows: Rows, h: Any) -> Solve:
         # Woodbury: (I + ZᵀHZ)⁻¹ g = g − Zᵀ(H⁻¹ + ZZᵀ)⁻¹ Z g;  H⁻¹ > 0 keeps duplicate rows from making it singular
+        self.visits += len(h)
         K = pairwise(rows, self.n_features)
         K[np.diag_indices(len(h))] += 1.0 / h
         inner = _factored(K)
 
         def solve(g: Any) -> Any:
+            self.visits += 2 * len(h)
             return g - rmatvec(rows, inner(matvec(rows, g, self.n_jobs)), self.n_features, self.n_jobs)
 
         return solve
@@ -96,6 +101,7 @@ class Systems:
         for _ in range(steps):
             if residual @ residual <= target:
                 return v, True
+            self.visits += 2 * len(h)
             image = direction + rmatvec(rows, h * matvec(rows, direction, self.n_jobs), self.n_features, self.n_jobs)
             length = size / (direction @ image)
             v += length * direction

@@ -1,4 +1,4 @@
-"""``python -m softmargin.cli``."""
+"""``python -m softmargin``."""
 
 from softmargin.cli import main
 
