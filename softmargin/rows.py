@@ -86,10 +86,10 @@ def both_products(rows: Rows, w: Any, a: Any, n_jobs: int = 1) -> tuple[Any, Any
     return z, parts.sum(axis=0) if n_jobs > 1 else parts[0]
 
 
-def squared_norms(rows: Rows) -> Any:
+def squared_norms(rows: Rows, n_jobs: int = 1) -> Any:
     """The squared length of every row, in float64."""
     out = np.empty(len(rows.start))
-    _squared_norms(rows, out)
+    share(lambda lo, hi, _: _squared_norms(rows, out, lo, hi), len(out), _useful(rows, n_jobs))
     return out
 
 
@@ -282,8 +282,8 @@ def _both_products(rows: Any, w: Any, a: Any, z: Any, out: Any, lo: Any, hi: Any
 
 
 @kernel
-def _squared_norms(rows: Any, out: Any) -> Any:
-    for i in range(np.uint64(len(out))):
+def _squared_norms(rows: Any, out: Any, lo: Any, hi: Any) -> Any:
+    for i in range(lo, hi):
         s = 0.0
         for k in range(rows.start[i], rows.stop[i]):
             s += np.float64(rows.data[k]) * np.float64(rows.data[k])

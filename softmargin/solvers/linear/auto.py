@@ -25,7 +25,7 @@ NARROW = 1000  # features up to which Newton begins at once with a smooth loss, 
 SMALL = 3000  # features, or rows, up to which Newton's systems are quickly factored
 LOOK = 4.0  # passes between two looks at the speed of coordinate descent
 HOPELESS = 0.5  # a gap that after the first few passes says that there will be many
-PATIENCE = 10.0  # passes of coordinate descent that a run of Newton is worth
+PATIENCE = 6.0  # passes of coordinate descent that a run of Newton is worth
 
 
 @dataclass

@@ -31,7 +31,8 @@ from softmargin.solvers.support import Support
 NEIGHBOURS = np.uint64(16)
 REST = 15
 CALM = 10.0  # a score is taken to move so many times less than w's path would allow it; √features where that is less
-SCAN = 4  # when few rows are awake, only every so many passes look for others whose rest has ended
+FEW = 8  # fewer than one row in so many are visited in any order, more of them by blocks
+SCAN = 8  # when few rows are awake, only every so many passes look for others whose rest has ended
 RELAXATION = 1.2  # below 2, so that every step still gains
 PROXIMAL = 0.03  # the squared size of the bias feature that frees the bias, in mean squared lengths of the rows
 SMALLEST = 1e-300  # stands for the squared length of an empty row
@@ -52,14 +53,14 @@ class Rest(NamedTuple):
 
 
 @kernel
-def due_rows(blocks, rest, now, drift, visits):
-    """The rows that do not rest in pass `now`, block by block; returns how many."""
-    n, count = np.uint64(len(rest.due)), np.uint64(0)
+def by_blocks(blocks, chosen, visits):
+    """The chosen rows, block by block; returns how many."""
+    n, count = np.uint64(len(chosen)), np.uint64(0)
     for block in blocks:
         first = np.uint64(block) * NEIGHBOURS
         for i in range(first, min(n, first + NEIGHBOURS)):
             visits[count] = i
-            count += np.uint64(rest.due[i] <= (now if rest.far[i] <= drift else now - REST))
+            count += np.uint64(chosen[i])
     return count
 
 
@@ -130,7 +131,7 @@ class DualDescent:
             a = problem.loss.nearest(problem.y, start.a, problem.c)
             w = problem.image(a)
             bias[:] = start.model.b if problem.bias == "free" else 0.0, a.sum()
-        q = squared_norms(problem.rows)
+        q = squared_norms(problem.rows, problem.n_jobs)
         pull = PROXIMAL * (float(q.mean()) or 1.0) if problem.bias == "free" else problem.rho2
         q = np.maximum(q + pull, SMALLEST) / RELAXATION
         rng = np.random.default_rng(self.seed)
@@ -141,14 +142,12 @@ class DualDescent:
         """Passes over the rows that do not rest, until they add up to half of all rows."""
         loss, rows, y, c = problem.loss, problem.rows, problem.y, problem.c
         ahead = np.uint64(2 if rows.data.nbytes > FAR else 0)
-        space, visits = np.empty(problem.n + 1, np.uint64), np.empty(0, np.uint64)
-        visited, read = 0, 0
+        visited, read, visits = 0, 0, np.empty(0, np.uint64)
         while 2 * visited < problem.n:
-            if s.now % SCAN and 0 < 8 * len(visits) < problem.n:
-                visits = s.rng.permutation(visits[(s.rest.due[visits] <= s.now) & (s.rest.far[visits] <= s.drift)])
+            if s.now % SCAN and 0 < FEW * len(visits) < problem.n:
+                visits = s.rng.permutation(visits[s.rest.due[visits] <= s.now])
             else:
-                blocks = s.rng.permutation(-(-problem.n // int(NEIGHBOURS)))
-                visits = space[: due_rows(blocks, s.rest, s.now, s.drift, space)]
+                visits = _order(s)
             made = sweep(loss, rows, y, c, s.q, visits, s.now, s.drift, s.a, s.rest, s.gaps, s.w, s.bias, s.pull, ahead)
             gained, moved, accesses = made
             s.gained, visited, read = s.gained + gained, visited + len(visits), read + int(accesses)
@@ -166,3 +165,14 @@ class DualDescent:
         dual = s.gained - 0.5 * float(s.w @ s.w + problem.rho2 * s.bias[1] ** 2)
         gap = float(s.gaps.sum()) + problem.imbalance(float(b), float(s.bias[1]))
         return Iterate(Model(s.w, float(b)), s.a, s.work, relative(gap, dual))
+
+
+def _order(s: State) -> Any:
+    """The rows that do not rest, in the order of their visit: by blocks where they are many."""
+    due, far, _ = s.rest
+    chosen = (due <= s.now) & ((far <= s.drift) | (due <= s.now - REST))
+    n, count = len(due), np.count_nonzero(chosen)
+    if FEW * count < n:
+        return s.rng.permutation(np.flatnonzero(chosen)).view(np.uint64)
+    visits = np.empty(n + 1, np.uint64)
+    return visits[: by_blocks(s.rng.permutation(-(-n // int(NEIGHBOURS))), chosen, visits)]

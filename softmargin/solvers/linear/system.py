@@ -27,7 +27,7 @@ from softmargin.rows import (
 )
 
 LARGEST_FACTOR = 6000  # order of a matrix that is still factored: 288 MB, a few seconds
-CHEAP = 25  # a factor that costs less than so many steps of conjugate gradients is made each time
+CHEAP = 10  # a factor that costs less than so many steps of conjugate gradients is made each time
 OVERHEAD = 100_000  # operations that a step could have done while Python and the threads get going
 STEPS, TOLERANCE = 12, 0.05  # of conjugate gradients before a new factor; relative size of the residual
 FEW_STEPS, MANY_STEPS = 40, 300  # after a new factor; without any
