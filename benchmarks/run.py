@@ -1,4 +1,4 @@
-"""Run the benchmarks and keep their results: ``make benchmarks``, or ``python run.py [NAME …]`` for some of `BENCHMARKS`.
+"""Run the benchmarks, keep their results: ``make benchmarks``, or ``python run.py [NAME …]`` for some of `BENCHMARKS`.
 
 On an idle machine, one process at a time. Ours is the whole of `solve`, certificates included, the median of seven runs
 after one that is not counted. Rivals are timed by `rivals`: a run under half a second is made three times, for the
