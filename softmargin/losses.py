@@ -42,7 +42,7 @@ class Hinge(NamedTuple):
         return loss.margin * (a * y)
 
     def step(loss, y, z, a, q, c):
-        return y * min(max(a * y + (loss.margin - y * z) / q, 0.0), c)
+        return y * min(max(a * y + (loss.margin - y * z) * (1.0 / q), 0.0), c)
 
     def bend(loss, y, a, q, c):
         return 1.0 / q if 0.0 < a * y < c else 0.0
@@ -72,7 +72,8 @@ class SquaredHinge(NamedTuple):
         return loss.margin * (a * y) - a * a / (4.0 * c)
 
     def step(loss, y, z, a, q, c):
-        return y * max(a * y + (loss.margin - y * z - a * y / (2.0 * c)) / (q + 1.0 / (2.0 * c)), 0.0)
+        half = 0.5 / c
+        return y * max(a * y + (loss.margin - y * z - a * y * half) * (1.0 / (q + half)), 0.0)
 
     def bend(loss, y, a, q, c):
         return 1.0 / (q + 1.0 / (2.0 * c)) if a * y > 0.0 else 0.0
@@ -102,7 +103,7 @@ class EpsilonInsensitive(NamedTuple):
         return a * y - loss.epsilon * np.abs(a)
 
     def step(loss, y, z, a, q, c):
-        v = a + (y - z) / q
+        v = a + (y - z) * (1.0 / q)
         shrunk = v - min(max(v, -loss.epsilon / q), loss.epsilon / q)
         return min(max(shrunk, -c), c)
 

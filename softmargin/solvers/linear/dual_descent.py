@@ -30,7 +30,7 @@ from softmargin.solvers.support import Support
 
 NEIGHBOURS = np.uint64(16)
 REST = 15
-CALM = 10.0  # a score is taken to move so many times less than w's path would allow it; √features where that is less
+CALM = 20.0  # a score is taken to move so many times less than w's path would allow it; √features where that is less
 FEW = 8  # fewer than one row in so many are visited in any order, more of them by blocks
 SCAN = 8  # when few rows are awake, only every so many passes look for others whose rest has ended
 RELAXATION = 1.2  # below 2, so that every step still gains
@@ -68,12 +68,12 @@ def by_blocks(blocks, chosen, visits):
 def sweep(loss, rows, y, c, q, visits, now, drift, a, rest, gaps, w, bias, rho2, ahead):
     """One pass over the rows of `visits`, keeping the row gaps met; returns the gain made, Σ ‖moves‖², entries read."""
     n, accesses, gained, moved = np.uint64(len(visits)), np.uint64(0), 0.0, 0.0
-    calm = min(CALM, np.sqrt(len(w)))
+    calm, centre, total = min(CALM, np.sqrt(len(w))), bias[0], bias[1]
     for k in range(n):
         if ahead > 0 and k + ahead < n:
             row_prefetch(rows, visits[k + ahead])
         i = visits[k]
-        z, old = row_dot(rows, i, w) + bias[0] + rho2 * bias[1], a[i]
+        z, old = row_dot(rows, i, w) + centre + rho2 * total, a[i]
         gaps[i] = row_gap(loss, y[i], z, old, c[i])
         new = step(loss, y[i], z, old, q[i], c[i])
         if new == old:
@@ -84,11 +84,12 @@ def sweep(loss, rows, y, c, q, visits, now, drift, a, rest, gaps, w, bias, rho2,
             gained += gain(loss, y[i], new, c[i]) - gain(loss, y[i], old, c[i])
             moved += (new - old) ** 2 * q[i]
             a[i] = new
-            bias[1] += new - old
+            total += new - old
             row_axpy(new - old, rows, i, w)
             accesses += rows.stop[i] - rows.start[i]
         rest.due[i] = now + 1 + rest.wait[i]
         accesses += rows.stop[i] - rows.start[i]
+    bias[1] = total
     return gained, moved, accesses
 
 
