@@ -6,6 +6,10 @@ BIN = .venv/bin
 # Numba does not notice that another file of the package has changed: compile anew whenever any has
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba-$(shell cat softmargin/*.py softmargin/*/*.py softmargin/*/*/*.py 2>/dev/null | cksum | cut -d' ' -f1)
 
+ifeq ($(PYTHON),)
+$(error softmargin needs Python 3.11 or later: say where it is, make PYTHON=/path/to/python)
+endif
+
 .PHONY: demo test check format test-floor benchmarks
 
 demo: .venv/demo
@@ -41,6 +45,8 @@ $(BIN)/python:
 
 .venv/test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[liblinear]' || \
+	  echo "LIBLINEAR could not be built (it needs a C++ compiler): the tests that compare with it are skipped"
 	touch $@ .venv/demo
 
 .venv/bench: pyproject.toml | $(BIN)/python

@@ -1,4 +1,4 @@
-"""Tables and figures from ``results/``: into ``docs/performance.md``, between its markers, and ``docs/figures/``."""
+"""Tables and figures from ``results/``: into `docs/performance.md` and README, between markers, and `docs/figures/`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mean(ratios: Iterable[float]) -> float:
 
 
 def ratio(row: dict[str, Any], rival: str, gap: str) -> float:
-    """The rival's time over ours; where it never got there, the time after which it was given up."""
+    """The rival's time over ours, 100 at most; where it never got there, the time after which it was given up."""
     run = row["rivals"][rival]
     theirs = run["limit"] if run[gap] is None else run[gap]
     return float(min(MOST, theirs / row[f"ours 2 {gap}"]))
@@ -70,6 +70,9 @@ def other_table() -> str:
     free = [row[f"free {g}"] / row[f"none {g}"] for row in results("bias") for g in GAPS]
     spread = f"{mean(free):.2f}, {statistics.median(free):.2f}, {max(free):.2f}"
     lines.append(f"| free bias / none, our times: geometric mean, median, worst | {spread} |")
+    shares = [row[f"{kind} {g}"] for row in results("certifying") for kind in ("none", "free") for g in GAPS]
+    spread = f"{statistics.median(shares):.0%}, {max(shares):.0%}"
+    lines.append(f"| certificates' share of a run: median, most (of the shortest runs) | {spread} |")
     for row in results("ovr"):
         reached = [run["seconds"] for run in row["theirs"] if run["off"] <= 1e-3]
         theirs = (
@@ -85,6 +88,12 @@ def other_table() -> str:
         f"| coordinate descent on imdb, ns per entry and pass: ours, the same loop in C, reading the memory once "
         f"| {loop['ours']:.2f}, {loop['C']:.2f}, {loop['memory']:.2f} |"
     )
+    speed = results("svmlight")
+    ratios = ", ".join(f"{row['ours'] / row['scikit-learn']:.0f}" for row in speed)
+    lines.append(
+        f"| `load_svmlight`, {min(row['ours'] for row in speed):.0f} MB/s and more: scikit-learn's time / ours, "
+        f"four files | {ratios} |"
+    )
     for name, seconds in results("startup").items():
         lines.append(f"| {name}, s | {seconds:.2f} |")
     return "\n".join(lines)
@@ -96,6 +105,32 @@ def table1_table() -> str:
         cells = [f"{row[key][0]:.9g} – {row[key][1]:.9g}" for key in ("paper", "ours", "optimum")]
         lines.append("| " + " | ".join([row["data"], *cells, "yes" if row["overlap"] else "no"]) + " |")
     return "\n".join(lines)
+
+
+def headline_table() -> str:
+    """The geometric means of `linear_table`, for the README."""
+    rows = results("linear")
+    lines = [
+        "| time / softmargin's time, geometric mean over 18 problems | to 0.1 % of the optimum | to 0.001 % |",
+        "| --- | --- | --- |",
+    ]
+    for rival in rows[0]["rivals"]:
+        means = [mean(ratio(row, rival, gap) for row in rows) for gap in GAPS]
+        some = [any(row["rivals"][rival][gap] is None for row in rows) for gap in GAPS]
+        cells = [f"{'> ' * more}{value:.1f}" for value, more in zip(means, some, strict=True)]
+        lines.append(f"| {rival} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def fill(page: Path, **tables: str) -> None:
+    """Put tables between their markers in a page."""
+    text = page.read_text()
+    for name, table in tables.items():
+        pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
+        text, found = re.subn(pattern, lambda m, t=table: f"{m[1]}\n{t}\n\n{m[2]}", text, flags=re.S)
+        if found != 1:
+            raise ValueError(f"{page} has {found} places for the table {name!r}")
+    page.write_text(text)
 
 
 def chart() -> None:
@@ -125,14 +160,8 @@ def chart() -> None:
 
 
 def main() -> None:
-    page = DOCS / "performance.md"
-    text = page.read_text()
-    for name, table in (("linear", linear_table()), ("other", other_table()), ("table1", table1_table())):
-        pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
-        text, found = re.subn(pattern, lambda m, t=table: f"{m[1]}\n{t}\n\n{m[2]}", text, flags=re.S)
-        if found != 1:
-            raise ValueError(f"{page} has {found} places for the table {name!r}")
-    page.write_text(text)
+    fill(DOCS / "performance.md", linear=linear_table(), other=other_table(), table1=table1_table())
+    fill(HERE.parent / "README.md", headline=headline_table())
     chart()
 
 

@@ -249,10 +249,18 @@ def loop() -> dict[str, float]:
     return measure(*tasks.binary("imdb"))
 
 
+def svmlight() -> list[dict[str, Any]]:
+    """Megabytes a second that text is read with, one core, beside scikit-learn's reader."""
+    from speed.svmlight import measure
+
+    return measure()
+
+
 BENCHMARKS: dict[str, Callable[[], Any]] = {
     "table1": table1,
     "startup": startup,
     "loop": loop,
+    "svmlight": svmlight,
     "bias": bias,
     "certifying": certifying,
     "ovr": ovr,

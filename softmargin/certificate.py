@@ -1,8 +1,8 @@
 """How far a model is from the best one: a proven bound, recomputed in float64 from the problem and the model alone.
 
 Any model bounds the optimum from above, any feasible dual point from below, so good ones may be chosen freely: the best
-bias for the given weights, the dual point moved into its box and balanced. No solver shares this code, and nothing that
-a solver says about its own progress enters.
+bias for the given weights, the dual point moved into its box and balanced. Nothing that a solver says about its own
+progress enters.
 """
 
 from __future__ import annotations
