@@ -166,7 +166,10 @@ def entries(rows: Rows) -> int:
 
 def _useful(rows: Rows, n_jobs: int) -> int:
     """No more threads than have a quarter of a millisecond's work each: starting one costs a fifth of that."""
-    return 1 if n_jobs == 1 else min(n_jobs, 1 + entries(rows) // 250_000)
+    if n_jobs == 1:
+        return 1
+    every = 1 + len(rows.start) // 1000  # a sample of the rows tells how long they are
+    return min(n_jobs, 1 + every * entries(take(rows, np.s_[::every])) // 250_000)
 
 
 def _unsigned(index: Any) -> Any:
@@ -326,7 +329,10 @@ def _column_squares(rows: Any, h: Any, out: Any) -> Any:
 def _outer_products(rows: Any, h: Any, out: Any) -> Any:
     for i in range(np.uint64(len(h))):
         for k in range(rows.start[i], rows.stop[i]):
-            row_axpy(h[i] * rows.data[k], rows, i, out[rows.indices[k]])
+            column, part = rows.indices[k], h[i] * rows.data[k]
+            for t in range(rows.start[i], k + np.uint64(1)):
+                other = rows.indices[t]
+                out[max(column, other), min(column, other)] += part * rows.data[t]
 
 
 @intrinsic

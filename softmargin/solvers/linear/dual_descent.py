@@ -30,7 +30,7 @@ from softmargin.solvers.support import Support
 
 NEIGHBOURS = np.uint64(16)
 REST = 15
-CALM = 20.0  # a score is taken to move so many times less than w's path would allow it; √features where that is less
+CALM = 10.0  # a score is taken to move so many times less than w's path would allow it; √features where that is less
 FEW = 8  # fewer than one row in so many are visited in any order, more of them by blocks
 SCAN = 8  # when few rows are awake, only every so many passes look for others whose rest has ended
 RELAXATION = 1.2  # below 2, so that every step still gains

@@ -210,7 +210,7 @@ class Newton:
             total, reply = total + float((new - reply).sum()), new
             if _off(part, Model(w, b), pull, total) <= STATIONARY * gap + noise:
                 break
-            J = np.flatnonzero(bends)
+            J = np.flatnonzero(bends > 0.0)
             p, pb = _direction(part, Model(w, b), pull, total, take(rows, J), bends[J], systems, s.delta)
             dz = part.scores(Model(p, pb))
             kept = pull @ p + total * pb - reply @ dz  # what the rows outside `part` add to the slope
