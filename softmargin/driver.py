@@ -30,6 +30,7 @@ from softmargin.solvers import Solver, resolve
 from softmargin.threads import interrupts, single_blas
 
 HOPE = 1.3  # the solver's own gap, in units of the goal, at which the first certificate is made
+DOUBT = (0.3, 0.8)  # how far that falls after a certificate that did not prove enough: at most and at least
 FIRST_SCHEDULED, APART = 30.0, 2.0  # passes before the first scheduled certificate; the factor to the next one
 
 
@@ -262,7 +263,8 @@ def _certify(problem: Problem, run: Run, iterate: Iterate) -> Certificate:
     run.history.append(Record(run.seconds, run.certificate))
     if iterate.gap <= run.believed:
         right = run.goal * iterate.gap / max(new.relative_gap, 1e-300)  # what the solver would say at the goal
-        run.believed = min(max(right, 0.3 * iterate.gap), 0.8 * iterate.gap) or -1.0  # never again, if it says zero
+        least, most = DOUBT
+        run.believed = min(max(right, least * iterate.gap), most * iterate.gap) or -1.0  # never again, if it says zero
     run.next_passes = APART * max(iterate.work.passes, run.next_passes)
     return best
 

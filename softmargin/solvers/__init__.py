@@ -1,4 +1,4 @@
-"""The table of solvers, what every one of them promises, and the rule behind ``solver="auto"``."""
+"""The table of solvers, and the way from a name to a solver that can solve the problem."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Support(NamedTuple):
 
 
 class Solver(Protocol):
-    """A frozen dataclass of hyperparameters with three methods; it never sees clocks, tolerances or callbacks.
+    """A frozen dataclass of hyperparameters with three methods; it never sees clocks, certificates or callbacks.
 
     A state holds arrays, numbers and random generators only, so that a checkpoint is exact.
     """

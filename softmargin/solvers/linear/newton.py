@@ -35,17 +35,19 @@ from softmargin.solvers.linear.system import Systems
 from softmargin.solvers.support import Support
 
 WIDE, WIDTH = 4.0, 1.0  # the first smoothing width in mean losses: from zero, or with known multipliers; from a model
-NARROW = 0.25  # the smoothing width shrinks to this after a stationary round
+NARROW, EASY = 0.25, 8  # the smoothing width shrinks to this after a stationary round, half as far after many steps
 NEWTON_STEPS = 12  # in one round, at most
 SMOOTH_STEPS = 2  # of a smooth loss, which has no multipliers to wait for
 STATIONARY = 0.1  # the share of the gap that the gradient may make in a stationary point
 ROUNDING = 1e-12  # the share of the objective below which the gradient's part of the gap is rounding
 FINEST = 1e-12  # the smallest smoothing width, in largest targets
+FLATTENED, LINE_STEPS = 0.1, 20  # a line search ends where the slope is so small a share of the first one
 FLAT = 1e-14  # the share of the bends below which b has no curvature left
-SAMPLE = 8  # the start uses one row in so many, if at least SMALLEST remain
-SMALLEST = 2000
+SAMPLE = 8  # the start uses one row in so many, if at least SMALLEST remain, and PER_FEATURE for each feature
+SMALLEST, PER_FEATURE = 2000, 8
 SAMPLE_GAP, SAMPLE_ROUNDS = 0.1, 6  # the sample is solved to this relative gap, in at most so many rounds
 REACH = 1.5  # how far scores are taken to move in the next round, in largest moves of the last one
+MOST = 0.7  # a larger share of near rows is as good as all
 TRUSTED = 0.5  # a start with a larger relative gap brings its model only: such dual points mislead
 
 
@@ -120,7 +122,7 @@ class Newton:
                 a = loss.nearest(y, start.a, c)
             else:
                 width = WIDTH
-        elif problem.n // SAMPLE >= max(SMALLEST, 8 * problem.n_features):
+        elif problem.n // SAMPLE >= max(SMALLEST, PER_FEATURE * problem.n_features):
             sample = self._solve_sample(problem)
             model, delta = Model(sample.w, sample.b), sample.delta
             work = work.plus(sample.work, 1 / SAMPLE)
@@ -150,7 +152,7 @@ class Newton:
         near = np.ones(problem.n, np.bool_)
         if np.isfinite(s.reach):
             may_change(problem.loss, problem.y, s.z, s.reach, s.a, q, problem.c, s.reply, near)
-        S = np.flatnonzero(near) if near.mean() < 0.7 else slice(None)
+        S = np.flatnonzero(near) if near.mean() < MOST else slice(None)
         noise = ROUNDING * problem.primal(Model(s.w, s.b), s.z)
         model, z_near, steps, visits = self._newton_steps(problem.only(S), s, s.z[S], s.a[S], s.reply[S], noise)
         before, old = s.z, Model(s.w, s.b)
@@ -167,7 +169,7 @@ class Newton:
         s.work = s.work.plus(_work(problem, visits + int(np.count_nonzero(s.reply != old_reply))))
         if off <= 2 * STATIONARY * s.gap + noise or isinstance(problem.loss, SMOOTH):
             s.a, s.reach = s.reply.copy(), max(REACH * moved, s.delta)
-            s.delta = max(s.delta * (NARROW if steps <= 8 else NARROW**0.5), self._finest(problem))
+            s.delta = max(s.delta * (NARROW if steps <= EASY else NARROW**0.5), self._finest(problem))
         else:
             s.reach = 2 * max(s.reach, moved)
         return s
@@ -264,7 +266,7 @@ def _line_search(
         return start + t * bend_ + float(descent(problem.loss, problem.y, z, dz, t, a, q, problem.c))
 
     low, high, at_low, at_high = 0.0, 1.0, slope(0.0), slope(1.0)
-    enough = 0.1 * abs(at_low)
+    enough = FLATTENED * abs(at_low)
     if abs(at_high) <= enough or at_low >= 0.0:  # the latter only by rounding, very near the optimum
         return 1.0
     while at_high < 0.0 and high < most:
@@ -273,7 +275,7 @@ def _line_search(
     if at_high < 0.0:
         return high
     t = high
-    for _ in range(20):
+    for _ in range(LINE_STEPS):
         t = low - at_low * (high - low) / (at_high - at_low)
         t = min(max(t, low + 0.1 * (high - low)), high - 0.1 * (high - low))
         here = slope(t)
