@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from softmargin import DualDescent, Problem
-from softmargin.solvers.linear.dual_descent import NEIGHBOURS, Rest, due_rows, sweep
+from softmargin.solvers.linear.dual_descent import NEIGHBOURS, Rest, by_blocks, sweep
 
 SOURCE = r"""
 #include <stdint.h>
@@ -58,7 +58,7 @@ def measure(X: Any, y: Any, passes: int = 12) -> dict[str, float]:
         ours.rest = Rest.none(n)  # every row in every pass
         blocks = rng.permutation(-(-n // int(NEIGHBOURS)))
         visits = np.empty(n + 1, np.uint64)
-        visits = visits[: due_rows(blocks, ours.rest, 0, 0.0, visits)]
+        visits = visits[: by_blocks(blocks, np.ones(n, np.bool_), visits)]
         began = time.perf_counter()
         sweep(
             problem.loss,
