@@ -50,7 +50,7 @@ def test_gram_and_pairwise(both, n_jobs):
 
 
 def test_gram_by_entries_of_very_sparse_rows():
-    X = sp.random_array((50, 400), density=0.01, format="csr", rng=np.random.default_rng(0))
+    X = sp.csr_array(sp.random(50, 400, density=0.01, format="csr", random_state=0))
     rows, h = R.as_rows(X), np.random.default_rng(1).random(50)
     assert R._by_entries(rows, 400)
     np.testing.assert_allclose(np.tril(R.gram(rows, h, 400)), np.tril(X.T @ (h[:, None] * X.toarray())), atol=1e-14)
