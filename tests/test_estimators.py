@@ -405,12 +405,12 @@ def test_time_limit():
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_the_time_limit_is_for_all_classes_together(n_jobs):
-    model, X, _ = hard(time_limit=0.6, max_iter=None, n_jobs=n_jobs)
+    model, X, _ = hard(time_limit=1.5, max_iter=None, n_jobs=n_jobs)
     for n_classes in (3, 5):
         began = time.perf_counter()
         with pytest.warns(ConvergenceWarning):
             model.fit(X, np.arange(400) % n_classes)
-        assert 0.5 < time.perf_counter() - began < 1.2 * 0.6 + 0.1
+        assert 1.4 < time.perf_counter() - began < 1.9, "the last classes must not get more than is left"
         assert len(model.coef_) == n_classes
         assert all(len(history) > 0 for history in model.history_)
 
