@@ -99,7 +99,8 @@ class Problem:
         c, kept = validate.weights(C, sample_weight, X)
         rows = as_rows(X) if kept is None else take(as_rows(X), kept)
         y = y if kept is None else y[kept]
-        validate.bias(bias, bias_scale)
+        validate.choice("bias", bias, ("none", "free", "penalised"))
+        validate.bias_scale("bias_scale", bias_scale, "it is the size of the feature that carries a penalised bias")
         if isinstance(loss, EpsilonInsensitive):
             validate.not_negative("epsilon", loss.epsilon, "errors up to this size cost nothing")
         return cls(rows, y, c, X.shape[1], loss, bias, bias_scale, validate.jobs(n_jobs))

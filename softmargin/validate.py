@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -104,15 +104,14 @@ def dual_point(a: Any, n: int) -> Any:
     return a
 
 
-def bias(kind: Any, scale: Any) -> None:
-    """How a problem has its bias; the square of a penalised one's size must be an ordinary number."""
-    choice("bias", kind, ("none", "free", "penalised"))
-    positive("bias_scale", scale, "it is the size of the feature that carries a penalised bias")
-    if not 1e-100 <= scale <= 1e100:
-        raise ValueError(f"bias_scale={scale!r} has a square beyond the range of numbers: choose it near 1")
+def bias_scale(name: str, value: Any, meaning: str) -> None:
+    """The size of the feature that carries a penalised bias: its square must be an ordinary number."""
+    positive(name, value, meaning)
+    if not 1e-100 <= value <= 1e100:
+        raise ValueError(f"{name}={value!r} has a square beyond the range of numbers: choose it near 1")
 
 
-def choice(name: str, value: Any, known: Sequence[str]) -> None:
+def choice(name: str, value: Any, known: Iterable[str]) -> None:
     """One of some names."""
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name}={value!r} is not known: choose one of {', '.join(known)}")

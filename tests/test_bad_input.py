@@ -187,7 +187,7 @@ def test_a_class_whose_rows_all_weigh_nothing():
     + [("tol", value) for value in (0, -1e-3, np.nan, "a", None)]
     + [("max_iter", value) for value in (0, -5, "a", np.nan)]
     + [("time_limit", value) for value in (0, -1.0, "a", np.nan)]
-    + [("intercept_scaling", value) for value in (0, -1.0, "a", np.inf)]
+    + [("intercept_scaling", value) for value in (0, -1.0, "a", np.inf, 1e-200, 1e160)]
     + [
         ("fit_intercept", "yes"),
         ("fit_intercept", 1),

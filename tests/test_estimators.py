@@ -519,6 +519,10 @@ def test_targets_far_from_zero(offset):
     near = LinearSVR(C=1.0, random_state=0, tol=1e-6).fit(XR, yR)
     np.testing.assert_allclose(reg.certificate_.primal, near.certificate_.primal, rtol=1e-5)
     np.testing.assert_allclose(reg.predict(XR) - offset, near.predict(XR), atol=1e-3 + 1e-7 * offset)
+    seen = []
+    reg.set_params(callbacks=[lambda record, iterate: seen.append(iterate.model.b) and None]).fit(XR, yR + offset)
+    assert seen[-1] == pytest.approx(reg.intercept_[0], rel=1e-12, abs=1.0), "callbacks see the bias of intercept_"
+    reg.set_params(callbacks=None)
     again = reg.set_params(warm_start=True).fit(XR, yR + offset).fit(XR, yR + offset)
     assert len(again.history_) == 1, "a warm start from the solution is the solution"
 

@@ -146,8 +146,6 @@ def check_writable(path: Path, hint: str, *, other_than: str = "-") -> None:
     """Refuse a path that cannot be written, before any work; leaves nothing behind."""
     from softmargin import archive
 
-    if path.exists() and not path.is_file():
-        raise typer.BadParameter(f"{path} is not a file: choose another path", param_hint=hint)
     if other_than != "-" and path.exists() and Path(other_than).exists() and path.samefile(other_than):
         raise typer.BadParameter(f"{path} is what is read: choose another path", param_hint=hint)
     try:

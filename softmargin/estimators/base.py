@@ -22,6 +22,7 @@ from softmargin import validate
 if TYPE_CHECKING:
     from softmargin.certificate import Certificate
     from softmargin.driver import Solution
+    from softmargin.history import Callback
     from softmargin.problem import Model, Problem
     from softmargin.progress import Watcher
 
@@ -56,10 +57,9 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         if self.time_limit is not None:
             validate.positive("time_limit", self.time_limit, "it is in seconds; None sets no limit", allow_inf=True)
         if self.intercept_scaling is not None:
-            validate.positive(
+            validate.bias_scale(
                 "intercept_scaling", self.intercept_scaling, "it penalises the intercept; None leaves it free"
             )
-            validate.bias("penalised", self.intercept_scaling)
         validate.callables("callbacks", self.callbacks or ())
         if not isinstance(self.verbose, (int, np.integer)) or self.verbose < 0:
             raise ValueError(f"verbose={self.verbose!r} must be 0 (quiet), 1 (progress) or 2 (plain lines)")
@@ -104,7 +104,7 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                     solver,
                     stop,
                     start=starts[k],
-                    callbacks=self.callbacks or (),
+                    callbacks=self._callbacks(),
                     watchers=watchers,
                     checkpoint=paths[k],
                     keep=count > 1,
@@ -136,6 +136,9 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         solver: Any = resolve(self.solver, problem, gap=self.tol, seed=seed)
         return solver if self.random_state is None or not hasattr(solver, "seed") else replace(solver, seed=seed)
+
+    def _callbacks(self) -> Sequence[Callback]:
+        return self.callbacks or ()
 
     def _checkpoints(self, count: int) -> list[str | None]:
         """The file that saves each run: with the number of the class behind the name, where there are several."""

@@ -14,7 +14,8 @@ from softmargin import validate
 from softmargin.estimators.base import SVM, with_callbacks
 
 if TYPE_CHECKING:
-    from softmargin.problem import Model, Problem
+    from softmargin.history import Callback, Record
+    from softmargin.problem import Iterate, Model, Problem
 
 
 class LinearSVC(ClassifierMixin, SVM):  # type: ignore[misc]
@@ -140,8 +141,12 @@ class LinearSVC(ClassifierMixin, SVM):  # type: ignore[misc]
         -------
         self
         """
+        from softmargin.losses import CLASSIFICATION
+        from softmargin.problem import Problem
+        from softmargin.rows import as_rows, take
+
         self._check_run_parameters()
-        validate.choice("loss", self.loss, ("hinge", "squared_hinge", "logistic"))
+        validate.choice("loss", self.loss, CLASSIFICATION)
         X, y = validate.matrix(X, y, estimator=self)
         check_classification_targets(y)
         classes, index = np.unique(y, return_inverse=True)
@@ -155,10 +160,6 @@ class LinearSVC(ClassifierMixin, SVM):  # type: ignore[misc]
             label = classes.tolist()[0]
             raise ValueError(f"{only}y has one class, {label!r}: LinearSVC needs two or more; check labels and weights")
         self.classes_ = classes
-
-        from softmargin.losses import CLASSIFICATION
-        from softmargin.problem import Problem
-        from softmargin.rows import as_rows, take
 
         rows = as_rows(X) if kept is None else take(as_rows(X), kept)
         two = len(classes) == 2
@@ -302,6 +303,18 @@ callbacks, checkpoint
     def _weights(self, models: Sequence[Model]) -> dict[str, Any]:
         """The attributes that predictions need."""
         return {"coef_": models[0].w, "intercept_": np.array([models[0].b + self._centre])}
+
+    def _callbacks(self) -> Sequence[Callback]:
+        """Those of the user, who sees the bias of `intercept_`."""
+
+        def shifted(callback: Callback) -> Callback:
+            def called(record: Record, iterate: Iterate) -> bool | None:
+                model = iterate.model._replace(b=iterate.model.b + self._centre)
+                return callback(record, iterate._replace(model=model))
+
+            return called
+
+        return [shifted(callback) for callback in super()._callbacks()]
 
     def _starts(self, problem: Problem, count: int) -> list[Any]:
         """As in `LinearSVC`; the bias is measured from another centre now."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from softmargin import validate
 from softmargin.problem import Problem
 from softmargin.solvers.linear.auto import Auto
 from softmargin.solvers.linear.dual_descent import DualDescent
@@ -23,8 +24,7 @@ SOLVERS: dict[str, type[Solver]] = {
 def resolve(solver: Solver | str, problem: Problem, *, gap: float = 1e-3, seed: int = 0) -> Solver:
     """The solver that is meant, if it can solve the problem; `gap` and `seed` are for one that is named."""
     if isinstance(solver, str):
-        if solver not in SOLVERS:
-            raise ValueError(f"solver={solver!r} is not known: choose one of {', '.join(SOLVERS)}")
+        validate.choice("solver", solver, SOLVERS)
         options: dict[str, Any] = {"gap": gap, "seed": seed}
         wanted = {field.name for field in fields(SOLVERS[solver])}  # type: ignore[arg-type]
         solver = SOLVERS[solver](**{name: value for name, value in options.items() if name in wanted})
