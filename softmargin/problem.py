@@ -10,7 +10,7 @@ adds ``b² / (2ρ²)``. Dual:  ``max Σ gain(yᵢ, aᵢ, cᵢ) − ½‖Σ aᵢx
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -68,6 +68,7 @@ class Problem:
     True
     """
 
+    kind: ClassVar[str] = "linear"
     rows: Rows
     y: Any
     c: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from softmargin.losses import EpsilonInsensitive, Hinge, Logistic, SquaredHinge
-from softmargin.problem import Iterate, Problem
+from softmargin.problem import Iterate
 
 
 class Support(NamedTuple):
@@ -13,6 +13,7 @@ class Support(NamedTuple):
 
     losses: tuple[type, ...] = (Hinge, SquaredHinge, Logistic, EpsilonInsensitive)
     biases: tuple[str, ...] = ("none", "free", "penalised")
+    problems: tuple[str, ...] = ("linear",)
     step: str = ""  # what one step costs
     source: str = ""
 
@@ -25,11 +26,11 @@ class Solver(Protocol):
 
     supports: ClassVar[Support]
 
-    def init(self, problem: Problem, start: Iterate | None = None) -> Any:
+    def init(self, problem: Any, start: Iterate | None = None) -> Any:
         """The state before the first step."""
 
-    def step(self, problem: Problem, state: Any) -> Any:
+    def step(self, problem: Any, state: Any) -> Any:
         """The state after a bounded amount of work, about one pass over the rows."""
 
-    def view(self, problem: Problem, state: Any) -> Iterate:
+    def view(self, problem: Any, state: Any) -> Iterate:
         """Where the solver stands; its arrays are only valid until the next step."""

@@ -1,0 +1,293 @@
+"""The exact kernel solver: three sets, one inside the other, and a check against all rows.
+
+    max t·a − ½ aᵀKa  in a box, with fixed sums (`kernel_problem`)
+
+- **Active rows** are those that may matter. They are found by solving for a sample first, then looking at the scores
+  of everybody: rows within `MARGIN` of their target, and the support vectors. Kernel rows have active columns only.
+- **The working set** are the active rows whose kernel rows were computed. It grows by the worst violators, many at a
+  time, so that their rows come from one matrix product, when its own violation is a fraction `WORTH` of the worst.
+- **A block** of `BLOCK` variables of the working set, half of them kept from the block before, is solved by pairs
+  (`pairs`) to a tenth of the violation; then one product updates the responses of all active rows.
+
+When the active rows are solved, the scores of all rows are computed anew: that shows which rows were left out wrongly,
+corrects what rounding has done to the responses, and is what the certificate needs as well (`Gram.scores` remembers).
+Cost: the kernel rows of about the support vectors over the active columns, and their product with all rows.
+
+The scheme of working sets and blocks is decomposition (T. Joachims, "Making large-scale SVM learning practical", 1998).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from softmargin.kernel_problem import Box, KernelProblem
+from softmargin.losses import Hinge
+from softmargin.problem import Iterate, Model, Work
+from softmargin.solvers.kernel.pairs import solve_block
+from softmargin.solvers.support import Support
+
+BLOCK = 512
+WORTH = 0.2  # the working set is left alone when its violation is less than this share of the worst
+INNER = 0.1  # a block is solved until its violation falls to this share
+STEPS = 20  # steps in a block, at most, for each of its variables
+GROW = 0.35  # the working set grows by this share of itself, at least by a block
+ROUNDS = 32  # blocks in one step of the solver
+SAMPLE, SMALLEST = 8, 2000  # the start solves for one row in so many, if so many remain
+SAMPLE_GAP = 1e-2  # to this gap
+MARGIN, SURE = 0.5, 0.1  # rows so near to their target are active: after a sample, after a solution; in typical targets
+ALL = 0.7  # when more than this share would be active, all are
+LEFT = 0.4  # the share of the goal to which the active rows are solved; the rest is for the others
+LOOK = 8  # rounds between two looks at the gap
+
+
+@dataclass
+class State:
+    """What a run knows between two steps."""
+
+    a: Any
+    level: int  # the sample at hand is one row in SAMPLE**level
+    order: Any  # a random order of the rows: samples are its beginnings
+    active: Any  # rows
+    f: Any  # their responses ⟨w, φ(x)⟩
+    block: Any  # the variables of the last block
+    model: Model
+    gap: float  # at the last check of all rows
+    work: Work
+
+
+@dataclass(frozen=True)
+class ActiveSet:
+    """Active rows, a working set, blocks of pairs; see the module's docstring.
+
+    Parameters
+    ----------
+    gap : float
+        The relative gap that the run is going for.
+    seed : int
+        Of the sample that it starts with.
+    """
+
+    supports: ClassVar[Support] = Support(
+        losses=(Hinge,),
+        problems=("kernel",),
+        step=f"up to {ROUNDS} blocks of {BLOCK} rows, or the scores of all rows",
+        source="softmargin: docs/performance.md",
+    )
+    gap: float = 1e-3
+    seed: int = 0
+
+    def init(self, problem: KernelProblem, start: Iterate | None = None) -> State:
+        """At zero on a sample, or at the dual point of `start`."""
+        n = problem.gram.n
+        order = np.random.default_rng(self.seed).permutation(n)
+        a, level = np.zeros(problem.n), 0
+        if start is not None and start.a is not None:
+            a = problem.box.nearest(start.a)
+        else:
+            while n // SAMPLE ** (level + 1) >= SMALLEST:
+                level += 1
+        model = Model(np.zeros(n), _as_bias(np.zeros(len(problem.box.totals))))
+        s = State(a, level, order, np.arange(0), np.zeros(0), np.arange(0), model, np.inf, Work())
+        if start is not None and start.a is not None:
+            return self._widen(problem, s, MARGIN)
+        s.active = np.sort(order[: n // SAMPLE**level])
+        s.f = np.zeros(len(s.active))
+        if problem.box.totals.any():
+            box, variables = _universe(problem, s.active)
+            s.a[variables] = _filled(box, s.a[variables], np.zeros(len(variables)))
+            s.f = problem.gram.scores_of(problem.coefficients(s.a), s.active)
+        return s
+
+    def step(self, problem: KernelProblem, s: State) -> State:
+        """Blocks among the active rows; when these are solved, a look at all rows, or at a larger sample."""
+        gram = problem.gram
+        asked, computed = gram.asked, gram.computed
+        if self._solve_active(problem, s):
+            margin = MARGIN if s.level else SURE
+            s.level = max(s.level - 1, 0)
+            s = self._widen(problem, s, margin)
+        asked, computed = gram.asked - asked, gram.computed - computed
+        s.work = s.work.plus(Work(asked / gram.n**2, 0, asked, computed))
+        return s
+
+    def view(self, problem: KernelProblem, s: State) -> Iterate:
+        """The dual point and the model that it stands for."""
+        return Iterate(s.model, s.a, s.work, s.gap)
+
+    def _solve_active(self, problem: KernelProblem, s: State) -> bool:
+        """Some rounds of growth and blocks; returns whether the active rows are solved."""
+        gram = problem.gram
+        gram.focus(s.active)
+        box, variables, place = _among(problem, s.active)
+        goal = LEFT * self.gap if s.level == 0 else SAMPLE_GAP
+        size, groups = min(BLOCK, gram.capacity), len(box.totals)
+        a, diagonal = s.a[variables], gram.diagonal[box.row]
+        block = np.searchsorted(variables, s.block[np.isin(s.block, variables)])
+        solved = False
+        for k in range(ROUNDS):
+            if k % LOOK == 0 and _gap(box, s.f[place], a) <= goal:
+                solved = True
+                break
+            d = box.t - s.f[place]
+            up, down = a < box.hi, a > box.lo
+            kept = gram.slot[box.row] >= 0
+            worst = _violation(box, d, up, down)
+            own = _violation(box, d, up & kept, down & kept)
+            if own <= WORTH * worst:
+                more = min(max(size, int(GROW * kept.sum())), max(gram.capacity // 2, 1))
+                new = _newcomers(box, d, up, down, kept, more)
+                if not kept.any():
+                    new = np.union1d(np.flatnonzero(a)[: gram.capacity // 2], _balanced_start(d, up, down, more))
+                gram.fetch(box.row[new])
+                kept = gram.slot[box.row] >= 0
+                own = _violation(box, d, up & kept, down & kept)
+            block = _chosen(box, d, up & kept, down & kept, a, block[kept[block]], size)
+            slots, before = gram.fetch(box.row[block]), a[block]
+            part, after, left = box.only(block), before.copy(), d[block]
+            steps = solve_block(
+                gram.square(slots, place[block]),
+                diagonal[block],
+                left,
+                part.lo,
+                part.hi,
+                part.group,
+                groups,
+                after,
+                INNER * own,
+                STEPS * size,
+            )
+            if steps == 0:  # nothing to gain that rounding would not hide
+                solved = True
+                break
+            moved = after != before
+            a[block] = after
+            gram.update(s.f, slots[moved], (after - before)[moved])
+        s.a[variables], s.block = a, variables[block]
+        return solved
+
+    def _widen(self, problem: KernelProblem, s: State, margin: float) -> State:
+        """Look at all rows, or a sample of them, and find those that may matter."""
+        gram = problem.gram
+        universe = np.arange(gram.n) if s.level == 0 else np.sort(s.order[: gram.n // SAMPLE**s.level])
+        box, variables = _universe(problem, universe)
+        if box.totals.any() and _unfilled(box, s.a[variables]):
+            z = gram.scores_of(problem.coefficients(s.a), universe)
+            s.a[variables] = _filled(box, s.a[variables], z[np.searchsorted(universe, box.row)])
+        if s.level == 0:
+            found = problem.evaluate(s.a)
+            if found.gap > self.gap >= found.gap - found.rounding(problem.box) and gram.in_double_precision():
+                found = problem.evaluate(s.a)
+            z, s.gap = found.seen.z, found.gap
+            s.model = Model(found.scale * found.seen.coef, _as_bias(found.beta))
+        else:
+            z = gram.scores_of(problem.coefficients(s.a), universe)
+        of_variables = z[np.searchsorted(universe, box.row)]
+        beta = box.best_offsets(of_variables)
+        typical = float(np.abs(box.t - box.offset(beta)).mean())
+        near = (box.shortfall(of_variables, beta) > -margin * typical) | (s.a[variables] != 0.0)
+        rows = np.unique(box.row[near])
+        if len(rows) > ALL * len(universe):
+            rows = universe
+        if margin == SURE:  # those that are active already stay, in their places
+            rows = np.concatenate([s.active, np.setdiff1d(rows, s.active)])
+        s.active, s.f = rows, z[np.searchsorted(universe, rows)]
+        return s
+
+
+def _as_bias(beta: Any) -> Any:
+    """The bias of a model: zero, a number, or a number for each group."""
+    return float(beta[0]) if len(beta) == 1 else beta if len(beta) else 0.0
+
+
+def _universe(problem: KernelProblem, rows: Any) -> tuple[Box, Any]:
+    """The program of some rows as if they were all, and its variables: totals are shared out by the width of boxes."""
+    box, variables, _ = _among(problem, rows)
+    if box.totals.any():
+        every = problem.box
+        share = [box.u[box.group == g].sum() / every.u[every.group == g].sum() for g in range(len(box.totals))]
+        box = box._replace(totals=box.totals * np.array(share))
+    return box, variables
+
+
+def _among(problem: KernelProblem, rows: Any) -> tuple[Box, Any, Any]:
+    """The program of the variables of some rows, all others being zero; these variables; the place of their rows."""
+    places = np.full(problem.gram.n, -1)
+    places[rows] = np.arange(len(rows))
+    place = places[problem.box.row]
+    variables = np.flatnonzero(place >= 0)
+    return problem.box.only(variables), variables, place[variables]
+
+
+def _gap(box: Box, z: Any, a: Any) -> float:
+    """The relative gap among some rows."""
+    square = float(a @ z)
+    _, _, primal = box.best_model(square, z)
+    dual = box.dual(square, a)
+    return abs(primal - dual) / abs(dual) if dual else np.inf
+
+
+def _violation(box: Box, d: Any, up: Any, down: Any) -> float:
+    """The largest violation of the optimality conditions among the variables that may rise, and those that may fall."""
+    if not len(box.totals):
+        return max(float(d[up].max(initial=0.0)), -float(d[down].min(initial=0.0)))
+    one = len(box.totals) == 1
+    pairs = [(up, down) if one else (up & (box.group == g), down & (box.group == g)) for g in range(len(box.totals))]
+    return max(float(d[u].max(initial=-np.inf)) - float(d[v].min(initial=np.inf)) for u, v in pairs)
+
+
+def _newcomers(box: Box, d: Any, up: Any, down: Any, kept: Any, count: int) -> Any:
+    """The worst violators outside the working set, seen from where its own conditions meet."""
+    middle: Any = 0.0
+    for g in range(len(box.totals)):
+        mine = kept & (box.group == g)
+        top, bottom = d[up & mine].max(initial=-np.inf), d[down & mine].min(initial=np.inf)
+        middle = np.where(box.group == g, 0.5 * (top + bottom) if np.isfinite(top - bottom) else 0.0, middle)
+    wrong = np.maximum(np.where(up, d - middle, -np.inf), np.where(down, middle - d, -np.inf))
+    return _largest(wrong, np.flatnonzero((wrong > 0.0) & ~kept), count)
+
+
+def _balanced_start(d: Any, up: Any, down: Any, count: int) -> Any:
+    """The first working set: as many that may rise as may fall."""
+    return np.concatenate([_largest(key, np.flatnonzero(side), count // 2) for side, key in ((up, d), (down, -d))])
+
+
+def _largest(key: Any, some: Any, count: int) -> Any:
+    """Those of some variables whose key is largest."""
+    return some if len(some) <= count else some[np.argpartition(-key[some], count - 1)[:count]]
+
+
+def _chosen(box: Box, d: Any, up: Any, down: Any, a: Any, before: Any, size: int) -> Any:
+    """A block: the worst on both sides, in every group; then those of the block before, free ones first."""
+    groups = max(len(box.totals), 1)
+    each = max((size // 2 if len(before) else size) // (2 * groups), 1)
+    picks = []
+    for g in range(groups):
+        mine = True if groups == 1 else box.group == g
+        for side, key in ((up & mine, d), (down & mine, -d)):
+            picks.append(_largest(key, np.flatnonzero(side), each))
+    new = np.unique(np.concatenate(picks))
+    old = before[~np.isin(before, new)]
+    free = (a[old] > box.lo[old]) & (a[old] < box.hi[old])
+    return np.concatenate([new, old[free], old[~free]])[:size]
+
+
+def _unfilled(box: Box, a: Any) -> bool:
+    return any(
+        abs(float(a[box.group == g].sum()) - total) > 1e-9 * abs(total) for g, total in enumerate(box.totals.tolist())
+    )
+
+
+def _filled(box: Box, a: Any, z: Any) -> Any:
+    """The point with more of the boxes filled, from the worst scores on, until the sums are their totals."""
+    a = np.where(box.hi > 0.0, np.maximum(a, 0.0), np.minimum(a, 0.0))
+    for g, total in enumerate(box.totals):
+        mine = np.flatnonzero(box.group == g)
+        missing = abs(float(total)) - float(np.abs(a[mine]).sum())
+        order = mine[np.argsort(-box.shortfall(z, np.zeros(len(box.totals)))[mine], kind="stable")]
+        room = box.u[order] - np.abs(a[order])
+        take = np.clip(missing - (np.cumsum(room) - room), 0.0, room)
+        a[order] += np.sign(total) * take
+    return a
