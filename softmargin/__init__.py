@@ -13,9 +13,16 @@ if TYPE_CHECKING:
     from softmargin.driver import Stop as Stop
     from softmargin.driver import certify as certify
     from softmargin.driver import solve as solve
+    from softmargin.estimators.kernel import SVC as SVC
+    from softmargin.estimators.kernel import SVR as SVR
+    from softmargin.estimators.kernel import NuSVC as NuSVC
+    from softmargin.estimators.kernel import NuSVR as NuSVR
+    from softmargin.estimators.kernel import OneClassSVM as OneClassSVM
     from softmargin.estimators.linear import LinearSVC as LinearSVC
     from softmargin.estimators.linear import LinearSVR as LinearSVR
     from softmargin.history import History as History
+    from softmargin.kernel_problem import KernelProblem as KernelProblem
+    from softmargin.kernel_problem import SlackProblem as SlackProblem
     from softmargin.liblinear import load_liblinear as load_liblinear
     from softmargin.liblinear import save_liblinear as save_liblinear
     from softmargin.losses import EpsilonInsensitive as EpsilonInsensitive
@@ -27,6 +34,9 @@ if TYPE_CHECKING:
     from softmargin.problem import Model as Model
     from softmargin.problem import Problem as Problem
     from softmargin.solvers import SOLVERS as SOLVERS
+    from softmargin.solvers.kernel.active_set import ActiveSet as ActiveSet
+    from softmargin.solvers.kernel.batch_perceptron import BatchPerceptron as BatchPerceptron
+    from softmargin.solvers.kernel.smo import SMO as SMO
     from softmargin.solvers.linear.dual_descent import DualDescent as DualDescent
     from softmargin.solvers.linear.newton import Newton as Newton
     from softmargin.svmlight import dump_svmlight as dump_svmlight
@@ -34,6 +44,16 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Certificate": "certificate",
+    "SVC": "estimators.kernel",
+    "SVR": "estimators.kernel",
+    "NuSVC": "estimators.kernel",
+    "NuSVR": "estimators.kernel",
+    "OneClassSVM": "estimators.kernel",
+    "KernelProblem": "kernel_problem",
+    "SlackProblem": "kernel_problem",
+    "ActiveSet": "solvers.kernel.active_set",
+    "BatchPerceptron": "solvers.kernel.batch_perceptron",
+    "SMO": "solvers.kernel.smo",
     "LinearSVC": "estimators.linear",
     "LinearSVR": "estimators.linear",
     "History": "history",

@@ -7,6 +7,7 @@ progress enters.
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,10 +31,11 @@ class Certificate(NamedTuple):
 
     @property
     def relative_gap(self) -> float:
-        """The gap as a fraction of the dual objective (or of `floor`, where the optimum is zero)."""
+        """The gap as a fraction of the dual objective, whatever its sign (or of `floor`, where the optimum is zero)."""
         if self.gap == 0.0:
             return 0.0
-        return self.gap / max(self.dual, self.floor) if self.dual > 0.0 or self.gap <= self.floor else np.inf
+        known = np.isfinite(self.dual) and (self.dual != 0.0 or self.gap <= self.floor)
+        return self.gap / max(abs(self.dual), self.floor) if known else np.inf
 
     def __str__(self) -> str:
         return f"objective {self.primal:.7g}, at most {self.relative_gap:.1e} (relative) above the optimum"
@@ -52,8 +54,14 @@ NOISE = 1e-9  # how far the primal may seem to be below the dual, in units of wh
 BIAS_ACCURACY = 1e-8  # how far the objective may stay above its best over the bias, in units of Σ c
 
 
-def prove(problem: Problem, iterate: Iterate) -> Certified:
+@singledispatch
+def prove(problem: Any, iterate: Iterate) -> Certified:
     """The certificate of an iterate, with the model and the dual point behind it."""
+    raise TypeError(f"{type(problem).__name__} is not a problem: pass for example Problem.of(X, y)")
+
+
+@prove.register
+def _(problem: Problem, iterate: Iterate) -> Certified:
     model = Model(iterate.model.w, 0.0 if problem.bias == "none" else iterate.model.b)
     # zero is always feasible, and all that is known without a candidate
     candidate = np.zeros(problem.n) if iterate.a is None else feasible(problem, iterate.a)

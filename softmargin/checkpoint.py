@@ -15,19 +15,18 @@ from typing import Any
 import numpy as np
 
 from softmargin import __version__, archive
-from softmargin.problem import Problem
 
 KIND, SCHEMA = "checkpoint", 1
 
 
-def fingerprint(problem: Problem, solver: Any) -> str:
+def fingerprint(problem: Any, solver: Any) -> str:
     """A digest of everything that the run depends on, but the threads and how far it is to go."""
     digest = hashlib.blake2b(digest_size=16)
-    for array in (*problem.rows, problem.y, problem.c):
+    *arrays, about = problem.marks()
+    for array in arrays:
         digest.update(np.ascontiguousarray(array).data)
     options = {f.name: getattr(solver, f.name) for f in dataclasses.fields(solver) if f.name != "gap"}
-    about = (__version__, problem.n_features, problem.loss, problem.bias, problem.bias_scale, type(solver).__name__)
-    digest.update(repr((*about, options)).encode())
+    digest.update(repr((__version__, about, type(solver).__name__, options)).encode())
     return digest.hexdigest()
 
 

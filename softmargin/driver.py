@@ -22,16 +22,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 from softmargin import archive, validate
 from softmargin import checkpoint as checkpoints
-from softmargin.certificate import Certificate, prove
+from softmargin.certificate import Certificate
 from softmargin.history import Callback, History, Record
+from softmargin.kernel_certificate import prove
+from softmargin.kernel_problem import KernelProblem, SlackProblem
 from softmargin.problem import Iterate, Model, Problem
 from softmargin.progress import Watcher
 from softmargin.solvers import Solver, resolve
 from softmargin.threads import interrupts, single_blas
 
-HOPE = 1.3  # the solver's own gap, in units of the goal, at which the first certificate is made
 DOUBT = (0.3, 0.8)  # how far that falls after a certificate that did not prove enough: at most and at least
-FIRST_SCHEDULED, APART = 30.0, 2.0  # passes before the first scheduled certificate; the factor to the next one
+APART = 2.0  # the factor of passes from one scheduled certificate to the next
+
+
+AnyProblem = Problem | KernelProblem | SlackProblem
 
 
 class Status(enum.Enum):
@@ -42,9 +46,10 @@ class Status(enum.Enum):
     SECONDS = "the time limit was reached"
     CALLBACK = "a callback stopped the run"
     INTERRUPTED = "the run was interrupted"
+    STATIONARY = "a stationary point was reached; the kernel is no inner product, so that no gap can be proven"
 
 
-FINISHED = (Status.CONVERGED, Status.CALLBACK)  # nothing is left to go on with
+FINISHED = (Status.CONVERGED, Status.CALLBACK, Status.STATIONARY)  # nothing is left to go on with
 
 
 @dataclass(frozen=True)
@@ -83,12 +88,12 @@ class Run:
     a: Any = None
     certificate: Certificate | None = None
     seconds: float = 0.0
-    next_passes: float = FIRST_SCHEDULED
+    next_passes: float = 0.0
 
-    def aim(self, gap: float) -> None:
+    def aim(self, gap: float, hope: float) -> None:
         """Go for this gap."""
         if gap != self.goal:
-            self.goal, self.believed = gap, HOPE * gap
+            self.goal, self.believed = gap, hope * gap
 
     def reached(self) -> bool:
         """Whether the goal is proven."""
@@ -113,7 +118,7 @@ class Audience(NamedTuple):
 
 
 def solve(
-    problem: Problem,
+    problem: AnyProblem,
     solver: Solver | str = "auto",
     stop: Stop = Stop(),
     *,
@@ -165,17 +170,18 @@ def solve(
     validate.not_negative("every", every, "it is the time in seconds between two saves", allow_inf=True)
     if start is not None:
         a = None if start.a is None else validate.dual_point(start.a, problem.n)
-        start = Iterate(Model(*validate.linear_model(*start.model, problem.n_features)), a)
+        start = Iterate(Model(*validate.linear_model(*start.model, problem.n_weights)), a)
     began = time.perf_counter()
     with single_blas(), interrupts() as interrupted, np.errstate(over="ignore", invalid="ignore"):
         mark = ""
         if checkpoint is not None:
             archive.check_writable(checkpoint)
             mark = checkpoints.fingerprint(problem, solver)
-        run = Run([], stop.gap, HOPE * stop.gap)
+        hope, first = problem.schedule
+        run = Run([], stop.gap, hope * stop.gap, next_passes=first)
         if checkpoint is not None and os.path.exists(checkpoint):
             run = checkpoints.load(checkpoint, mark, Run)
-            run.aim(stop.gap)
+            run.aim(stop.gap, hope)
         saved = time.perf_counter()
 
         def save(now: bool) -> None:
@@ -208,7 +214,7 @@ def solve(
 
 
 def _loop(
-    problem: Problem,
+    problem: AnyProblem,
     solver: Solver,
     stop: Stop,
     run: Run,
@@ -235,6 +241,8 @@ def _loop(
             status = Status.CALLBACK
         if run.reached():
             return Status.CONVERGED
+        if made is not None and np.isneginf(made.dual) and iterate.gap <= run.goal and status is None:
+            return Status.STATIONARY
         save(status not in (None, *FINISHED))
         if status is not None:
             return status
@@ -250,7 +258,7 @@ def _limit(stop: Stop, iterate: Iterate, began: float, interrupted: threading.Ev
     return Status.PASSES if iterate.work.passes >= stop.passes else None
 
 
-def _certify(problem: Problem, run: Run, iterate: Iterate) -> Certificate:
+def _certify(problem: AnyProblem, run: Run, iterate: Iterate) -> Certificate:
     """Certify an iterate, keep what is better than the best so far, and settle when to certify next."""
     proven = prove(problem, iterate)
     new, old = proven.certificate, run.certificate
@@ -269,7 +277,7 @@ def _certify(problem: Problem, run: Run, iterate: Iterate) -> Certificate:
     return best
 
 
-def certify(problem: Problem, model: Model, a: Any = None, *, gap: float = 1e-4) -> Certificate:
+def certify(problem: AnyProblem, model: Model, a: Any = None, *, gap: float = 1e-4) -> Certificate:
     """How far any model is from the optimum of a problem: a proven bound.
 
     Parameters
@@ -290,7 +298,11 @@ def certify(problem: Problem, model: Model, a: Any = None, *, gap: float = 1e-4)
     >>> round(certify(problem, Model([0.5], -1.0)).primal, 3)
     10.125
     """
-    model = Model(*validate.linear_model(*model, problem.n_features))
+    model = Model(*validate.linear_model(*model, problem.n_weights))
+    if isinstance(problem, SlackProblem):
+        raise TypeError("certify takes penalised problems: make one with KernelProblem.of, or solve the problem itself")
+    if isinstance(problem, KernelProblem):
+        problem.gram.in_double_precision()
     if problem.bias == "none" and model.b:
         raise ValueError(
             f"the model has bias {model.b!r} but the problem has none: make the problem with bias='free' or 'penalised'"

@@ -14,7 +14,7 @@ SVC             y, [0, c] where y = 1, else [−c, 0]        one, T = 0: β is t
 SVR             y − ε, [0, c] and y + ε, [−c, 0]           one, T = 0
 OneClassSVM     0, [0, 1]                                  one, T = ν n: β is −ρ
 NuSVC           0, [0, 1] where y = 1, else [−1, 0]        one a class, T = ± ν n / 2: β = b ∓ ρ
-NuSVR           y, [0, c] and y, [−c, 0]                   one a side, T = ± ν Σc / 2: β = b ∓ ε
+NuSVR           y, [0, c] and y, [−c, 0]                   one a side, T = ± ν Σc / 2: β = b ± ε
 ==============  =========================================  ===========================================
 
 `SlackProblem` is the other scalarisation, of the Stochastic Batch Perceptron: ``max over ‖w‖ ≤ 1, b of f(w, b)``, where
@@ -23,7 +23,7 @@ f is the level γ with ``Σ max(0, γ − yᵢ (⟨w, φ(xᵢ)⟩ + b)) = n ν``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ import numpy as np
 from softmargin import validate
 from softmargin.gram import Gram
 from softmargin.kernels import Kernel, named
-from softmargin.problem import Bias, Model
+from softmargin.problem import Bias, Model, Schedule
 
 
 class Box(NamedTuple):
@@ -119,6 +119,13 @@ class Box(NamedTuple):
             low, high = (middle, high) if slope(middle, here[1]) * down > 0.0 else (low, middle)
         return best
 
+    def gap(self, z: Any, a: Any) -> float:
+        """The relative gap of a dual point whose variables have the scores z, at the best scale of its model."""
+        square = float(a @ z)
+        _, _, primal = self.best_model(square, z)
+        dual = self.dual(square, a)
+        return abs(primal - dual) / abs(dual) if dual else np.inf
+
     def nearest(self, a: Any) -> Any:
         """The point moved into the boxes, and to the totals by scaling one side down, or one side's room."""
         a = np.clip(a, self.lo, self.hi)
@@ -154,11 +161,12 @@ class Evaluation(NamedTuple):
         """The relative gap."""
         return abs(self.primal - self.dual) / abs(self.dual) if self.dual else np.inf
 
-    def rounding(self, box: Box) -> float:
-        """The part of the relative gap that exact scores would not have."""
+    def exact_gap(self, box: Box) -> float:
+        """About the relative gap that it would be without rounding of the scores."""
         scale, z = self.scale, self.seen.z[box.row]
-        exact = box.primal(scale**2 * self.seen.square, scale * z, self.beta)
-        return (self.primal - exact) / abs(self.dual) if self.dual else 0.0
+        primal = box.primal(scale**2 * self.seen.square, scale * z, self.beta)
+        blur = self.seen.blur * float(np.linalg.norm(self.seen.coef))
+        return (primal - self.dual - 0.5 * blur) / abs(self.dual) if self.dual else np.inf
 
 
 SIGMAS = 3.0  # a score is taken to be wrong by so many standard deviations, always to the worse side
@@ -177,11 +185,13 @@ class KernelProblem:
     """
 
     kind: ClassVar[str] = "kernel"
+    schedule: ClassVar[Schedule] = Schedule(hope=1.0, first=30.0)
     gram: Gram
     box: Box
     c: Any
     y: Any
     bias: Bias = "free"
+    _memo: list[Any] = field(default_factory=list)  # the last evaluation, for whoever asks again
 
     @classmethod
     def of(
@@ -210,9 +220,9 @@ class KernelProblem:
             validate.bias_scale("bias_scale", bias_scale, "it is the size of the feature that carries the bias")
             constant = bias_scale**2
         c, kept = validate.weights(C, sample_weight, X)
-        if kept is not None:
-            X, y = X[kept], y[kept]
         gram = Gram(X, chosen, cache_size=cache_size, n_jobs=validate.jobs(n_jobs), constant=constant)
+        if kept is not None:
+            gram, y = gram.part(kept), y[kept]
         if epsilon is None:
             return classification(gram, validate.labels(y), c, bias)
         validate.not_negative("epsilon", epsilon, "errors up to this size cost nothing")
@@ -228,11 +238,27 @@ class KernelProblem:
         """The length of a model's coefficients: one for each row."""
         return self.gram.n
 
+    @property
+    def is_classification(self) -> bool:
+        """Whether this is C-SVC."""
+        return self.y is not None and np.array_equal(self.box.t, self.y)
+
     def coefficients(self, a: Any) -> Any:
         """The weight of every row in ``w = Σ a φ(x)``."""
         if self.n == self.gram.n:
             return a
         return np.bincount(self.box.row, weights=a, minlength=self.gram.n)
+
+    def primal(self, model: Model) -> float:
+        """The primal objective of a model as it is."""
+        seen = self.look(model.w)
+        beta = np.atleast_1d(model.b) if len(self.box.totals) else np.zeros(0)
+        return self.box.primal(seen.square, seen.z[self.box.row], beta)
+
+    @staticmethod
+    def as_bias(beta: Any) -> Any:
+        """The bias of a model: zero, a number, or a number for each group."""
+        return float(beta[0]) if len(beta) == 1 else beta if len(beta) else 0.0
 
     def look(self, coef: Any) -> Seen:
         """A vector's scores, from kernel values computed anew."""
@@ -241,16 +267,23 @@ class KernelProblem:
 
     def evaluate(self, a: Any) -> Evaluation:
         """The objectives at a dual point in the box; rounding of the scores counts against both."""
+        if self._memo and self._memo[0][1] == self.gram.fine and np.array_equal(self._memo[0][0], a):
+            return self._memo[0][2]
         seen = self.look(self.coefficients(a))
         blur = seen.blur * float(np.linalg.norm(seen.coef))
-        scale, beta, primal = self.box.best_model(seen.square + blur, seen.z[self.box.row], seen.blur)
-        return Evaluation(seen, scale, beta, primal, self.box.dual(seen.square + blur, a))
+        z = seen.z[self.box.row]
+        if self.gram.definite:
+            scale, beta, primal = self.box.best_model(seen.square + blur, z, seen.blur)
+        else:
+            scale, beta = 1.0, self.box.best_offsets(z)
+            primal = self.box.primal(seen.square, z, beta)
+        found = Evaluation(seen, scale, beta, primal, self.box.dual(seen.square + blur, a))
+        self._memo[:] = [(a.copy(), self.gram.fine, found)]
+        return found
 
     def marks(self) -> tuple[Any, ...]:
         """All that tells this problem from another: arrays, and a text."""
-        X = self.gram.X
-        data = (X.data, X.indices, X.indptr) if hasattr(X, "indptr") else (X,)
-        return (*data, *self.box, repr((self.gram.kernel, self.gram.constant, self.bias, X.shape)))
+        return (*self.gram.marks(), *self.box, repr((self.gram.kernel, self.gram.constant, self.bias)))
 
 
 def classification(gram: Gram, y: Any, c: Any, bias: Bias = "free") -> KernelProblem:
@@ -314,6 +347,7 @@ class SlackProblem:
     """
 
     kind: ClassVar[str] = "slack"
+    schedule: ClassVar[Schedule] = Schedule(hope=1.0, first=4.0)
     gram: Gram
     y: Any
     slack: float
@@ -322,7 +356,9 @@ class SlackProblem:
     @classmethod
     def of(cls, X: Any, y: Any, *, slack: float, **options: Any) -> SlackProblem:
         """A problem from data, with the options of `KernelProblem.of` but C, epsilon and weights."""
-        validate.not_negative("slack", slack, "it is the mean slack that a model of length one may use, for example 0.01")
+        validate.not_negative(
+            "slack", slack, "it is the mean slack that a model of length one may use, for example 0.01"
+        )
         for name in ("C", "epsilon", "sample_weight"):
             if name in options:
                 raise TypeError(f"{name} is not a parameter of the slack-constrained problem: remove it")
@@ -334,21 +370,15 @@ class SlackProblem:
         """The number of rows, and of dual variables."""
         return len(self.y)
 
-    n_weights = n
+    @property
+    def n_weights(self) -> int:
+        """As `KernelProblem.n_weights`."""
+        return len(self.y)
 
     def marks(self) -> tuple[Any, ...]:
         """As `KernelProblem.marks`."""
-        return (*replace_box(self).marks(), repr(self.slack))
+        return (*self.penalised().marks(), repr(self.slack))
 
-
-def replace_box(problem: SlackProblem) -> KernelProblem:
-    """The rows and labels of a slack-constrained problem as a penalised one with C = 1."""
-    return classification(problem.gram, problem.y, np.ones(problem.n), problem.bias)
-
-
-def with_slack(problem: KernelProblem, model: Model, z: Any) -> SlackProblem:
-    """The slack-constrained problem of which a model of a penalised one is a solution, if it is one of that."""
-    length = float(np.sqrt(max(model.w @ z, 1e-300)))
-    loss = np.maximum(problem.box.shortfall(z, np.atleast_1d(model.b)), 0.0)
-    return SlackProblem(problem.gram, problem.y, float(loss.mean()) / length, problem.bias)
-
+    def penalised(self, C: float = 1.0) -> KernelProblem:
+        """The penalised problem of the same rows."""
+        return classification(self.gram, self.y, np.full(self.n, C), self.bias)

@@ -10,7 +10,6 @@ for rows that are ready to be multiplied (`products`), ``kernel(X, Z)`` the same
 `Sigmoid`     ``tanh(γ ⟨x, z⟩ + r)``              indefinite: certificates do not apply
 `Laplacian`   ``exp(−γ ‖x − z‖₁)``                local
 `Callable`    any function                        of two blocks, or of two rows
-`Normalised`  ``k(x, z) / √(k(x, x) k(z, z))``    of any of these
 `Precomputed` the values themselves               X is the matrix of kernel values
 ============  ==================================  =========================================
 """
@@ -242,34 +241,6 @@ class Precomputed:
 
     def diagonal(self, X: Any) -> Any:
         return np.asarray(X.diagonal(), np.float64)
-
-
-@dataclass(frozen=True)
-class Normalised:
-    """``k(x, z) / √(k(x, x) k(z, z))``: every row has length one, as the Stochastic Batch Perceptron's analysis asks."""
-
-    kernel: Kernel
-
-    @property
-    def definite(self) -> bool:
-        return self.kernel.definite
-
-    @property
-    def threads(self) -> bool:
-        return self.kernel.threads
-
-    def block(self, left: Block, right: Block) -> Any:
-        out = self.kernel.block(left, right)
-        out *= self._scale(left.rows)[:, None].astype(out.dtype)
-        out *= self._scale(right.rows)[None, :].astype(out.dtype)
-        return out
-
-    def _scale(self, X: Any) -> Any:
-        lengths = self.kernel.diagonal(X)
-        return np.where(lengths > 0.0, 1.0 / np.sqrt(np.maximum(lengths, 1e-300)), 0.0)
-
-    def diagonal(self, X: Any) -> Any:
-        return (self.kernel.diagonal(X) > 0.0).astype(np.float64)
 
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed")

@@ -50,6 +50,13 @@ class Iterate(NamedTuple):
     gap: float = np.inf
 
 
+class Schedule(NamedTuple):
+    """When a certificate is worth its price."""
+
+    hope: float  # the solver's own gap, in units of the goal, at which the first is made
+    first: float  # the passes after which the first is made in any case
+
+
 def relative(gap: float, dual: float) -> float:
     """A gap as a fraction of the dual objective: none where there is no gap, inf where that objective is not known."""
     return 0.0 if gap == 0.0 else gap / dual if dual > 0.0 else np.inf
@@ -69,6 +76,7 @@ class Problem:
     """
 
     kind: ClassVar[str] = "linear"
+    schedule: ClassVar[Schedule] = Schedule(hope=1.3, first=30.0)
     rows: Rows
     y: Any
     c: Any
@@ -116,6 +124,15 @@ class Problem:
     def n(self) -> int:
         """The number of rows."""
         return len(self.y)
+
+    @property
+    def n_weights(self) -> int:
+        """The length of a model's weights."""
+        return self.n_features
+
+    def marks(self) -> tuple[Any, ...]:
+        """All that tells this problem from another: arrays, and a text."""
+        return (*self.rows, self.y, self.c, repr((self.n_features, self.loss, self.bias, self.bias_scale)))
 
     @property
     def rho2(self) -> float:

@@ -133,7 +133,9 @@ def _panel(typingctx, operation, depth, A, a0, B, b0, C, c0, stride):
         def spread(value):
             nothing = ir.Constant(vector, ir.Undefined)
             first = builder.insert_element(nothing, value, ir.Constant(ir.IntType(32), 0))
-            return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
+            return builder.shuffle_vector(
+                first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+            )
 
         def accumulated(which, x, z, total):
             if which == "inner":

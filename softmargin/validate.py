@@ -82,16 +82,17 @@ def weights(C: float, sample_weight: Any, X: Any) -> tuple[Any, Any]:
     return C * (weight if kept is None else weight[kept]), kept
 
 
-def linear_model(w: Any, b: Any, n_features: int) -> tuple[Any, float]:
-    """The weights and the bias of a model, if they are those of a model for data with so many features."""
+def linear_model(w: Any, b: Any, n_weights: int) -> tuple[Any, Any]:
+    """The weights and the bias of a model, if they are those of a model with so many weights."""
     w = np.asarray(w, np.float64).reshape(-1)
-    if len(w) != n_features:
+    if len(w) != n_weights:
         raise ValueError(
-            f"the model has {len(w)} weights and the data {n_features} features: they do not belong together"
+            f"the model has {len(w)} weights and the problem {n_weights}: they do not belong together "
+            "(a linear model has a weight for each feature, a kernel model one for each row)"
         )
-    if not (np.isfinite(w).all() and np.isfinite(b)):
+    if not (np.isfinite(w).all() and np.isfinite(b).all()):
         raise ValueError("the model has weights that are not finite: it can neither be certified nor started from")
-    return w, float(b)
+    return w, float(b) if np.ndim(b) == 0 else np.asarray(b, np.float64)
 
 
 def dual_point(a: Any, n: int) -> Any:

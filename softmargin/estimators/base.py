@@ -56,15 +56,15 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             )
         if self.time_limit is not None:
             validate.positive("time_limit", self.time_limit, "it is in seconds; None sets no limit", allow_inf=True)
-        if self.intercept_scaling is not None:
+        if getattr(self, "intercept_scaling", None) is not None:
             validate.bias_scale(
                 "intercept_scaling", self.intercept_scaling, "it penalises the intercept; None leaves it free"
             )
         validate.callables("callbacks", self.callbacks or ())
         if not isinstance(self.verbose, (int, np.integer)) or self.verbose < 0:
             raise ValueError(f"verbose={self.verbose!r} must be 0 (quiet), 1 (progress) or 2 (plain lines)")
-        for name in ("fit_intercept", "warm_start"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
+        for name in ("fit_intercept", "warm_start", "break_ties", "early_stopping"):
+            if not isinstance(getattr(self, name, True), (bool, np.bool_)):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False")
 
     def _bias(self) -> dict[str, Any]:
@@ -82,9 +82,10 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         from softmargin.progress import shown
         from softmargin.threads import interrupts, single_blas
 
+        posed = _keeping_first(posed)
         count, first = len(names), posed(0)
         solver = self._solver(first)
-        workers = min(validate.jobs(self.n_jobs), count)
+        workers = self._workers(count)
         deadline = time.perf_counter() + (np.inf if self.time_limit is None else self.time_limit)
         starts = self._starts(first, count)
         paths = self._checkpoints(count)
@@ -127,6 +128,10 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                     os.unlink(path)
         return solutions
 
+    def _workers(self, count: int) -> int:
+        """How many of the runs go on at a time."""
+        return min(validate.jobs(self.n_jobs), count)
+
     def _solver(self, problem: Problem) -> Any:
         """The solver that is meant; `random_state` replaces the seed of one that has its own."""
         from softmargin.solvers import resolve
@@ -152,7 +157,7 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         before = getattr(self, "_solved", None) if self.warm_start else None
         if before is None or len(before) != count:
             return [None] * count
-        same = [len(b.a) == problem.n and len(b.model.w) == problem.n_features for b in before]
+        same = [len(b.a) == problem.n and len(b.model.w) == problem.n_weights for b in before]
         return [b if ok else None for b, ok in zip(before, same, strict=True)]
 
     def _read(self, solutions: list[Solution]) -> None:
@@ -207,6 +212,18 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         return {name: value for name, value in super().__getstate__().items() if name != "_solved"}
 
 
+def _keeping_first(posed: Callable[[int], Any]) -> Callable[[int], Any]:
+    """The same function; its answer to 0, the first to be asked for, is kept for the second time."""
+    first: list[Any] = []
+
+    def kept(k: int) -> Any:
+        if k:
+            return posed(k)
+        return first.pop() if first else first.append(posed(0)) or first[0]
+
+    return kept
+
+
 def _found(certificate: Certificate) -> str:
     """What is known of a model whose fit ended early."""
     if not np.isfinite(certificate.relative_gap):
@@ -218,6 +235,7 @@ _REMEDIES = {
     "PASSES": "Raise max_iter or tol, or scale the features to similar sizes.",
     "SECONDS": "Raise time_limit or tol; with a checkpoint, fitting again goes on from here.",
     "CALLBACK": "Fit again without it for a better one.",
+    "STATIONARY": "It may be a good one all the same: judge it on held-out data, or choose another kernel.",
     "INTERRUPTED": "Fit again to finish; with a checkpoint it goes on from here.",
 }
 

@@ -29,7 +29,7 @@ from softmargin.problem import Iterate, Model, Work
 from softmargin.solvers.kernel.pairs import solve_block
 from softmargin.solvers.support import Support
 
-BLOCK = 512
+BLOCK, LISTS = 512, 2048  # variables; where kernel rows are lists, or few
 WORTH = 0.2  # the working set is left alone when its violation is less than this share of the worst
 INNER = 0.1  # a block is solved until its violation falls to this share
 STEPS = 20  # steps in a block, at most, for each of its variables
@@ -39,7 +39,7 @@ SAMPLE, SMALLEST = 8, 2000  # the start solves for one row in so many, if so man
 SAMPLE_GAP = 1e-2  # to this gap
 MARGIN, SURE = 0.5, 0.1  # rows so near to their target are active: after a sample, after a solution; in typical targets
 ALL = 0.7  # when more than this share would be active, all are
-LEFT = 0.4  # the share of the goal to which the active rows are solved; the rest is for the others
+LEFT, STRICTER = 0.4, 0.5  # the share of the goal to which the active rows are solved first; after every check
 LOOK = 8  # rounds between two looks at the gap
 
 
@@ -54,6 +54,8 @@ class State:
     f: Any  # their responses ⟨w, φ(x)⟩
     block: Any  # the variables of the last block
     model: Model
+    left: float  # the share of the goal to which the active rows are solved
+    idle: bool  # whether they were from the beginning, at the last step
     gap: float  # at the last check of all rows
     work: Work
 
@@ -87,10 +89,10 @@ class ActiveSet:
         if start is not None and start.a is not None:
             a = problem.box.nearest(start.a)
         else:
-            while n // SAMPLE ** (level + 1) >= SMALLEST:
+            while not problem.gram.complete and n // SAMPLE ** (level + 1) >= SMALLEST:
                 level += 1
-        model = Model(np.zeros(n), _as_bias(np.zeros(len(problem.box.totals))))
-        s = State(a, level, order, np.arange(0), np.zeros(0), np.arange(0), model, np.inf, Work())
+        model = Model(np.zeros(n), problem.as_bias(np.zeros(len(problem.box.totals))))
+        s = State(a, level, order, np.arange(0), np.zeros(0), np.arange(0), model, LEFT, False, np.inf, Work())
         if start is not None and start.a is not None:
             return self._widen(problem, s, MARGIN)
         s.active = np.sort(order[: n // SAMPLE**level])
@@ -122,14 +124,14 @@ class ActiveSet:
         gram = problem.gram
         gram.focus(s.active)
         box, variables, place = _among(problem, s.active)
-        goal = LEFT * self.gap if s.level == 0 else SAMPLE_GAP
-        size, groups = min(BLOCK, gram.capacity), len(box.totals)
+        goal = s.left * self.gap if s.level == 0 else SAMPLE_GAP
+        size, groups = min(LISTS if gram.sparse or gram.n <= LISTS else BLOCK, gram.capacity), len(box.totals)
         a, diagonal = s.a[variables], gram.diagonal[box.row]
         block = np.searchsorted(variables, s.block[np.isin(s.block, variables)])
         solved = False
         for k in range(ROUNDS):
-            if k % LOOK == 0 and _gap(box, s.f[place], a) <= goal:
-                solved = True
+            if k % LOOK == 0 and box.gap(s.f[place], a) <= goal:
+                solved, s.idle = True, k == 0
                 break
             d = box.t - s.f[place]
             up, down = a < box.hi, a > box.lo
@@ -148,7 +150,7 @@ class ActiveSet:
             slots, before = gram.fetch(box.row[block]), a[block]
             part, after, left = box.only(block), before.copy(), d[block]
             steps = solve_block(
-                gram.square(slots, place[block]),
+                gram.store.square(slots, place[block]),
                 diagonal[block],
                 left,
                 part.lo,
@@ -160,7 +162,7 @@ class ActiveSet:
                 STEPS * size,
             )
             if steps == 0:  # nothing to gain that rounding would not hide
-                solved = True
+                solved, s.idle = True, k == 0
                 break
             moved = after != before
             a[block] = after
@@ -178,10 +180,12 @@ class ActiveSet:
             s.a[variables] = _filled(box, s.a[variables], z[np.searchsorted(universe, box.row)])
         if s.level == 0:
             found = problem.evaluate(s.a)
-            if found.gap > self.gap >= found.gap - found.rounding(problem.box) and gram.in_double_precision():
+            hidden = s.idle or found.exact_gap(problem.box) <= self.gap
+            if found.gap > self.gap and hidden and gram.in_double_precision():
                 found = problem.evaluate(s.a)
+            s.left *= STRICTER if margin == SURE else 1.0
             z, s.gap = found.seen.z, found.gap
-            s.model = Model(found.scale * found.seen.coef, _as_bias(found.beta))
+            s.model = Model(found.scale * found.seen.coef, problem.as_bias(found.beta))
         else:
             z = gram.scores_of(problem.coefficients(s.a), universe)
         of_variables = z[np.searchsorted(universe, box.row)]
@@ -189,17 +193,12 @@ class ActiveSet:
         typical = float(np.abs(box.t - box.offset(beta)).mean())
         near = (box.shortfall(of_variables, beta) > -margin * typical) | (s.a[variables] != 0.0)
         rows = np.unique(box.row[near])
-        if len(rows) > ALL * len(universe):
+        if gram.sparse or gram.complete or len(rows) > ALL * len(universe):
             rows = universe
         if margin == SURE:  # those that are active already stay, in their places
             rows = np.concatenate([s.active, np.setdiff1d(rows, s.active)])
         s.active, s.f = rows, z[np.searchsorted(universe, rows)]
         return s
-
-
-def _as_bias(beta: Any) -> Any:
-    """The bias of a model: zero, a number, or a number for each group."""
-    return float(beta[0]) if len(beta) == 1 else beta if len(beta) else 0.0
 
 
 def _universe(problem: KernelProblem, rows: Any) -> tuple[Box, Any]:
@@ -219,14 +218,6 @@ def _among(problem: KernelProblem, rows: Any) -> tuple[Box, Any, Any]:
     place = places[problem.box.row]
     variables = np.flatnonzero(place >= 0)
     return problem.box.only(variables), variables, place[variables]
-
-
-def _gap(box: Box, z: Any, a: Any) -> float:
-    """The relative gap among some rows."""
-    square = float(a @ z)
-    _, _, primal = box.best_model(square, z)
-    dual = box.dual(square, a)
-    return abs(primal - dual) / abs(dual) if dual else np.inf
 
 
 def _violation(box: Box, d: Any, up: Any, down: Any) -> float:

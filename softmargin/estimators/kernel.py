@@ -1,0 +1,838 @@
+"""Kernel support vector machines with scikit-learn's interface, names and shapes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from softmargin import validate
+from softmargin.estimators.base import SVM, with_callbacks
+
+if TYPE_CHECKING:
+    from softmargin.driver import Solution
+    from softmargin.gram import Gram
+    from softmargin.kernel_problem import KernelProblem
+    from softmargin.problem import Model
+
+WHOLE = 20_000  # up to so many rows, several classes share one matrix of all kernel values
+TOGETHER = 3000  # rows of a pair of classes from which pairs are trained side by side
+
+_RUN = """    tol : float, default=1e-3
+        The relative duality gap at which the fit ends: the objective is proven to be within this fraction of the best.
+        (scikit-learn's tol is a violation of the optimality conditions, which says little about that.)
+    solver : str or solver, default="auto"
+        "auto" is "active_set"; also "smo" and, for `SVC`, "sbp", or a solver with its own parameters.
+    cache_size : float, default=None
+        Megabytes of kernel rows that are kept at most; None takes half of the memory that is free.
+    max_iter : float, default=1000
+        Limit on the passes, kernel evaluations over n²; None for no limit.
+    time_limit : float, default=None
+        Limit in seconds.
+    n_jobs : int, default=-1
+        Threads, -1 for all processors.
+    random_state : int, RandomState or None, default=None
+        Seed of the sample that the solver starts with.
+    verbose : int, default=0
+        1 shows progress (a bar in a terminal where rich is installed), 2 plain lines.
+    warm_start : bool, default=False
+        Start from the solution of the fit before, where the data have the same shape.
+    callbacks : sequence of callables, default=None
+        Called with a Record and an Iterate at every certified point; one that returns True ends the fit.
+    checkpoint : path, default=None
+        File that saves the fit once a minute and from which it goes on after an interruption."""
+
+
+class KernelSVM(SVM):
+    """Kernels, support vectors and scores: what all kernel machines share."""
+
+    def _kernel(self, X: Any) -> Any:
+        """The kernel that the parameters mean for these rows."""
+        from softmargin.kernels import named
+
+        for name in ("degree", "coef0"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float, np.number)) or not np.isfinite(value):
+                raise ValueError(f"{name}={value!r} is not a finite number")
+        return named(self.kernel, gamma=self._gamma_of(X), degree=self.degree, coef0=self.coef0)
+
+    def _gamma_of(self, X: Any) -> float:
+        gamma = self.gamma
+        if isinstance(gamma, str):
+            validate.choice("gamma", gamma, ("scale", "auto"))
+            if self.kernel == "precomputed":
+                return 1.0
+            if gamma == "auto":
+                return 1.0 / X.shape[1]
+            if sp.issparse(X):
+                mean = float(X.mean())
+                variance = float(X.astype(np.float64).power(2).mean()) - mean**2
+            else:
+                variance = float(X.var(dtype=np.float64))
+            return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+        return validate.positive("gamma", gamma, "it scales the rows; 'scale' or 'auto' choose it from the data")
+
+    def _gram(self, X: Any) -> Gram:
+        """The matrix of kernel values between training rows; sets what predictions need to compute others."""
+        from softmargin.gram import Gram
+
+        kernel = self._kernel(X)
+        self._gamma = getattr(kernel, "gamma", 0.0)
+        scaling = getattr(self, "intercept_scaling", None) if getattr(self, "fit_intercept", True) else None
+        self._constant = 0.0 if scaling is None else float(scaling) ** 2
+        jobs = validate.jobs(self.n_jobs)
+        return Gram(X, kernel, cache_size=self.cache_size, n_jobs=jobs, constant=self._constant)
+
+    def _keep_vectors(self, X: Any, support: Any) -> None:
+        """Set the support vectors; for a precomputed kernel there are none to keep."""
+        self.support_ = support.astype(np.int32)
+        self.shape_fit_ = X.shape
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        self.support_vectors_ = np.empty((0, 0)) if precomputed else X[support]
+        self.fit_status_ = 0 if self.converged_ else 1
+
+    def _products(self, X: Any, coef: Any, groups: Sequence[slice] = (slice(None),)) -> Any:
+        """``Σ coef k(x, support vector)`` of every row of X, for every row of coef: the sums over each group of vectors."""
+        from softmargin.prediction import weighted_kernels
+
+        check_is_fitted(self)
+        X = validate.matrix(X, estimator=self, reset=False)
+        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            if X.shape[1] != self.shape_fit_[0]:
+                raise ValueError(
+                    f"X.shape[1]={X.shape[1]} should be {self.shape_fit_[0]}, the number of training rows: "
+                    "a row holds its kernel values with all of them"
+                )
+            known = X[:, self.support_]
+            return [np.asarray(known[:, g] @ coef[:, g].T) for g in groups]
+        from softmargin.kernels import named
+
+        kernel = named(self.kernel, gamma=self._gamma or 1.0, degree=self.degree, coef0=self.coef0)
+        jobs = validate.jobs(self.n_jobs)
+        return [weighted_kernels(kernel, self.support_vectors_[g], X, coef[:, g], jobs) for g in groups]
+
+    @property
+    def coef_(self) -> Any:
+        """The weights of the features, for the linear kernel."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        return self._linear_weights()
+
+    def _linear_weights(self) -> Any:
+        coef = self.dual_coef_ @ self.support_vectors_
+        return sp.csr_array(coef) if sp.issparse(coef) else coef
+
+    def _weights(self, models: Sequence[Model]) -> dict[str, Any]:
+        """Set later, when the support vectors are known."""
+        return {}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.sparse = not callable(self.kernel)
+        return tags
+
+
+class _Classifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
+    """One against one, as LIBSVM has it."""
+
+    def _problem(self, gram: Gram, signs: Any, c: Any) -> KernelProblem:
+        raise NotImplementedError
+
+    def _scaled(self, solution: Solution) -> tuple[Any, float]:
+        """The coefficients and the bias of a pair's model."""
+        return solution.model.w, float(np.ravel(solution.model.b)[0])
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, C: float) -> Any:
+        self._check_run_parameters()
+        validate.choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        X, y = validate.matrix(X, y, estimator=self)
+        check_classification_targets(y)
+        classes, index = np.unique(y, return_inverse=True)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
+        factors = validate.class_weights(self.class_weight, classes, index, weight)
+        c, kept = validate.weights(C, weight * factors[index], X)
+        kept = np.arange(X.shape[0]) if kept is None else kept
+        present = np.unique(index[kept])
+        if len(present) < 2:
+            only = "after rows of weight zero were left out, " if len(kept) < X.shape[0] else ""
+            name = type(self).__name__
+            raise ValueError(
+                f"{only}y has one class, {classes[present[0]]!r}: {name} needs two or more; check labels and weights"
+            )
+        self.classes_, self.class_weight_ = classes[present], factors[present]
+        index = np.searchsorted(present, index[kept])
+        gram = self._gram(X)
+        pairs = list(itertools.combinations(range(len(present)), 2))
+        members = [np.flatnonzero(index == k) for k in range(len(present))]
+        rows = [np.sort(np.concatenate([members[i], members[j]])) for i, j in pairs]
+        if len(pairs) == 1 and len(kept) == X.shape[0]:
+            part: Callable[[int], Gram] = lambda k: gram  # noqa: E731
+        else:
+            part = self._parts(gram, kept, rows)
+
+        def posed(k: int) -> KernelProblem:
+            i, j = pairs[k]
+            first = j if len(pairs) == 1 else i  # of two classes, scores above zero mean the second
+            signs = np.where(index[rows[k]] == first, 1.0, -1.0)
+            return self._problem(part(k), signs, c[rows[k]])
+
+        labels = self.classes_.tolist()
+        names = [""] if len(pairs) == 1 else [f"[{labels[i]}, {labels[j]}]" for i, j in pairs]
+        solutions = self._run(posed, names, X, y)
+        self._read(solutions)
+        self._assemble(X, kept, index, pairs, rows, solutions)
+        return self
+
+    def _workers(self, count: int) -> int:
+        return self._side_by_side if count > 1 else 1
+
+    def _parts(self, gram: Gram, kept: Any, rows: Sequence[Any]) -> Callable[[int], Gram]:
+        """The matrix of each pair of classes: cut from one of all values where that is small, else of its own."""
+        jobs, largest = validate.jobs(self.n_jobs), max(map(len, rows))
+        self._side_by_side = jobs if largest >= TOGETHER else 1
+        own = gram.part(kept)
+        n = len(kept)
+        used = sum(len(r) ** 2 for r in rows)
+        if len(rows) > 1 and n <= WHOLE and 2 * n * n <= gram.allowed and used * 2 >= n * n and gram.kernel.threads:
+            values = own.whole()
+            return lambda k: own.part(rows[k], n_jobs=1, values=values[np.ix_(rows[k], rows[k])])
+        return lambda k: own.part(rows[k], share=1.0 / self._side_by_side, n_jobs=max(jobs // self._side_by_side, 1))
+
+    def _assemble(
+        self, X: Any, kept: Any, index: Any, pairs: Sequence[tuple[int, int]], rows: Sequence[Any], solutions: Any
+    ) -> None:
+        """The attributes that LIBSVM's order of support vectors gives: by class, then by row."""
+        count = len(self.classes_)
+        models = [self._scaled(solution) for solution in solutions]
+        full = np.zeros((count - 1, len(kept)))
+        for (i, j), mine, (coef, _) in zip(pairs, rows, models, strict=True):
+            of_i = index[mine] == i
+            full[j - 1, mine[of_i]] = coef[of_i]
+            full[i, mine[~of_i]] = coef[~of_i]
+        order = np.argsort(index, kind="stable")
+        order = order[(full[:, order] != 0.0).any(axis=0)]
+        self.n_support_ = np.bincount(index[order], minlength=count).astype(np.int32)
+        self._keep_vectors(X, kept[order])
+        self.dual_coef_ = full[:, order]
+        self.intercept_ = np.array([b for _, b in models]) + (
+            [self._constant * float(coef.sum()) for coef, _ in models] if self._constant else 0.0
+        )
+        self.n_iter_ = np.array([int(np.ceil(s.certificate.work.passes)) for s in solutions], np.int32)
+
+    def _linear_weights(self) -> Any:
+        if len(self.classes_) == 2:
+            return super()._linear_weights()
+        ends = np.cumsum(self.n_support_)
+        parts = [
+            self.dual_coef_[j - 1, ends[i] - self.n_support_[i] : ends[i]]
+            @ self.support_vectors_[ends[i] - self.n_support_[i] : ends[i]]
+            + self.dual_coef_[i, ends[j] - self.n_support_[j] : ends[j]]
+            @ self.support_vectors_[ends[j] - self.n_support_[j] : ends[j]]
+            for i, j in itertools.combinations(range(len(self.classes_)), 2)
+        ]
+        return sp.csr_array(np.array(parts)) if sp.issparse(self.support_vectors_) else np.array(parts)
+
+    def _pairwise(self, X: Any) -> Any:
+        """The score of every pair of classes: positive for the first (of two classes, for the second)."""
+        check_is_fitted(self)
+        count = len(self.classes_)
+        if count == 2:
+            return self._products(X, self.dual_coef_)[0] + self.intercept_
+        ends = np.cumsum(self.n_support_)
+        mine = [slice(end - size, end) for end, size in zip(ends, self.n_support_, strict=True)]
+        sums = self._products(X, self.dual_coef_, mine)
+        pairs = itertools.combinations(range(count), 2)
+        return np.stack([sums[i][:, j - 1] + sums[j][:, i] for i, j in pairs], axis=1) + self.intercept_
+
+    def decision_function(self, X: Any) -> Any:
+        """The scores of rows: positive for the second of two classes, else one column a class ("ovr") or a pair.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, n_features)
+
+        Returns
+        -------
+        array of shape (n,), (n, n_classes) or (n, n_classes * (n_classes - 1) / 2)
+        """
+        scores = self._pairwise(X)
+        if len(self.classes_) == 2:
+            return scores[:, 0]
+        if self.decision_function_shape == "ovr":
+            return _ovr_decision_function(scores < 0, -scores, len(self.classes_))
+        return scores
+
+    def predict(self, X: Any) -> Any:
+        """The labels of rows: of two classes by the score, of more by the votes of the pairs.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, n_features)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        if len(self.classes_) == 2:
+            return self.classes_[(self._pairwise(X)[:, 0] > 0).astype(int)]
+        if self.break_ties:
+            return self.classes_[self.decision_function(X).argmax(axis=1)]
+        first = self._pairwise(X) > 0
+        votes = np.zeros((len(first), len(self.classes_)), np.int64)
+        for k, (i, j) in enumerate(itertools.combinations(range(len(self.classes_)), 2)):
+            votes[:, i] += first[:, k]
+            votes[:, j] += ~first[:, k]
+        return self.classes_[votes.argmax(axis=1)]
+
+
+class SVC(_Classifier):
+    """Kernel support vector classifier, certified.
+
+        Minimises ``½‖w‖² + C Σ weight · hinge`` with an intercept that is not penalised; more than two classes are trained
+        one against one, as in scikit-learn's SVC.
+
+        Parameters
+        ----------
+        C : float, default=1.0
+            Weight of the loss; larger fits the training rows more closely.
+        kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, kernel or callable, default="rbf"
+            A callable gets two blocks of rows and returns the matrix of kernel values, or gets two rows and returns one.
+        degree : float, default=3
+            Of the polynomial.
+        gamma : {"scale", "auto"} or float, default="scale"
+            "scale" is 1 / (n_features · variance of X), "auto" 1 / n_features.
+        coef0 : float, default=0.0
+            The constant in "poly" and "sigmoid".
+    {run}
+        class_weight : dict or "balanced", default=None
+            Factors of C for the rows of each class.
+        decision_function_shape : {{"ovr", "ovo"}}, default="ovr"
+            Whether `decision_function` has a column for each class or for each pair, where there are more than two.
+        break_ties : bool, default=False
+            Whether `predict` goes by `decision_function`, instead of by the votes of the pairs.
+        fit_intercept : bool, default=True
+            Whether the scores have an intercept.
+        intercept_scaling : float, default=None
+            None leaves the intercept free. A number penalises it, as the weight of a constant feature of that size.
+
+        Attributes
+        ----------
+        support_, support_vectors_, n_support_, dual_coef_, intercept_, classes_, class_weight_, coef_ (linear kernel)
+            As in scikit-learn's SVC.
+        certificate_ : Certificate
+            The proven interval of the objective (summed over the pairs), and the work done.
+        dual_gap_, converged_, status_, history_
+            As in `LinearSVC`. With a kernel that is no inner product (sigmoid), status_ is "stationary" at best.
+        n_iter_ : array of int
+            Passes of each pair, rounded up.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from softmargin import SVC
+        >>> X, y = load_iris(return_X_y=True)
+        >>> clf = SVC(C=10.0).fit(X, y)
+        >>> clf.certificate_.relative_gap < 1e-3, clf.score(X, y) > 0.95
+        (True, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        solver: Any = "auto",
+        cache_size: float | None = None,
+        class_weight: Any = None,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        max_iter: float | None = 1000,
+        time_limit: float | None = None,
+        n_jobs: int | None = -1,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.solver = solver
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVC:
+        """Train on rows X with labels y.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, n_features)
+            Used in place as float32 or float64, dense or CSR. For a precomputed kernel, the n × n kernel values.
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+            A row with weight 2 counts as two, one with weight 0 as none.
+
+        Returns
+        -------
+        self
+        """
+        validate.positive("C", self.C, "pass for example C=1.0; larger fits the training rows more closely")
+        return self._fit(X, y, sample_weight, self.C)
+
+    def _problem(self, gram: Gram, signs: Any, c: Any) -> KernelProblem:
+        from softmargin.kernel_problem import classification
+
+        return classification(gram, signs, c, self._bias()["bias"])
+
+
+class NuSVC(_Classifier):
+    """Kernel support vector classifier with ν in place of C, certified.
+
+    ν is at least the share of support vectors, and at most the share of margin errors, as in scikit-learn's NuSVC.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        Above 0, at most 1, and at most twice the share of the smaller class.
+    kernel, degree, gamma, coef0, tol, solver, cache_size, class_weight, decision_function_shape, break_ties, max_iter, \
+time_limit, n_jobs, random_state, verbose, warm_start, callbacks, checkpoint
+        As in `SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, classes_, certificate_, converged_, status_, history_
+        As in `SVC`. The certificate is about the ν-problem, whose objective may be negative.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from softmargin import NuSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> NuSVC(nu=0.2).fit(X, y).certificate_.relative_gap < 1e-3
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        kernel: Any = "rbf",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        solver: Any = "auto",
+        cache_size: float | None = None,
+        class_weight: Any = None,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        max_iter: float | None = 1000,
+        time_limit: float | None = None,
+        n_jobs: int | None = -1,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.solver = solver
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NuSVC:
+        """As `SVC.fit`."""
+        _share_of_one("nu", self.nu)
+        return self._fit(X, y, sample_weight, 1.0)
+
+    def _problem(self, gram: Gram, signs: Any, c: Any) -> KernelProblem:
+        from softmargin.kernel_problem import nu_classification
+
+        smaller = min(c[signs > 0].sum(), c[signs < 0].sum())
+        if self.nu * c.sum() > 2 * smaller * (1 + 1e-12):
+            raise ValueError(
+                f"specified nu is infeasible: nu={self.nu:g} is above {2 * smaller / c.sum():.3g}, twice the share of the "
+                "smaller class; lower nu or weigh that class more"
+            )
+        return nu_classification(gram, signs, c, self.nu)
+
+    def _scaled(self, solution: Solution) -> tuple[Any, float]:
+        """Divided by ρ, so that margins are at ±1."""
+        below, above = solution.model.b
+        rho = max(0.5 * (above - below), 1e-300)
+        return solution.model.w / rho, 0.5 * float(above + below) / rho
+
+
+class _Regression(RegressorMixin, KernelSVM):  # type: ignore[misc]
+    """One problem, one score."""
+
+    def _finish(self, X: Any, kept: Any, solutions: list[Solution], coef: Any, b: float) -> Any:
+        """Set the attributes of a model with one score."""
+        self._read(solutions)
+        support = np.flatnonzero(coef)
+        self._keep_vectors(X, support if kept is None else kept[support])
+        self.dual_coef_ = coef[None, support]
+        self.n_support_ = np.array([len(support)], np.int32)
+        self.intercept_ = np.array([b + self._constant * float(coef.sum())])
+        return self
+
+    def _prepared(self, X: Any, y: Any, sample_weight: Any, C: float) -> tuple[Any, Any, Any, Any, Gram]:
+        """Rows, targets, weights, the rows that have any, and their matrix."""
+        self._check_run_parameters()
+        X, y = validate.matrix(X, y, estimator=self, y_numeric=True)
+        c, kept = validate.weights(C, sample_weight, X)
+        gram, y = self._gram(X), np.asarray(y, np.float64)
+        if kept is not None:
+            gram, y = gram.part(kept), y[kept]
+        return X, y, c, kept, gram
+
+    def predict(self, X: Any) -> Any:
+        """The predicted targets of rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, n_features)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        check_is_fitted(self)
+        return self._products(X, self.dual_coef_)[0][:, 0] + self.intercept_
+
+
+class SVR(_Regression):
+    """Kernel support vector regression, certified.
+
+    Minimises ``½‖w‖² + C Σ weight · max(0, |y − z| − ε)`` with an intercept that is not penalised.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+    epsilon : float, default=0.1
+        Errors up to this size cost nothing. It is in the units of y.
+    kernel, degree, gamma, coef0, tol, solver, cache_size, fit_intercept, intercept_scaling, max_iter, time_limit, \
+n_jobs, random_state, verbose, warm_start, callbacks, checkpoint
+        As in `SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_ (linear kernel)
+        As in scikit-learn's SVR.
+    certificate_, dual_gap_, converged_, status_, n_iter_, history_
+        As in `LinearSVC`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from softmargin import SVR
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> SVR(C=100.0).fit(X, y).certificate_.relative_gap < 1e-3
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        solver: Any = "auto",
+        cache_size: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        max_iter: float | None = 1000,
+        time_limit: float | None = None,
+        n_jobs: int | None = -1,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.solver = solver
+        self.cache_size = cache_size
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
+        """Train on rows X with targets y, as `SVC.fit`."""
+        from softmargin.kernel_problem import regression
+
+        validate.not_negative("epsilon", self.epsilon, "errors up to this size cost nothing")
+        X, y, c, kept, gram = self._prepared(X, y, sample_weight, self.C)
+        problem = regression(gram, y, c, float(self.epsilon), self._bias()["bias"])
+        (solution,) = solutions = self._run(lambda _: problem, [""], X, y)
+        return self._finish(X, kept, solutions, solution.model.w, float(solution.model.b))
+
+
+class NuSVR(_Regression):
+    """Kernel support vector regression with ν in place of ε, certified.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        At most this share of the rows are errors, at least this share support vectors. Above 0, at most 1.
+    C : float, default=1.0
+    kernel, degree, gamma, coef0, tol, solver, cache_size, max_iter, time_limit, n_jobs, random_state, verbose, \
+warm_start, callbacks, checkpoint
+        As in `SVC`.
+
+    Attributes
+    ----------
+    epsilon_ : float
+        The width of the tube that was found.
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, certificate_, converged_, status_, history_
+        As in `SVR`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from softmargin import NuSVR
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> NuSVR(C=100.0).fit(X, y).certificate_.relative_gap < 1e-3
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        solver: Any = "auto",
+        cache_size: float | None = None,
+        max_iter: float | None = 1000,
+        time_limit: float | None = None,
+        n_jobs: int | None = -1,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+    ) -> None:
+        self.nu = nu
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.solver = solver
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NuSVR:
+        """Train on rows X with targets y, as `SVC.fit`."""
+        from softmargin.kernel_problem import nu_regression
+
+        _share_of_one("nu", self.nu)
+        X, y, c, kept, gram = self._prepared(X, y, sample_weight, self.C)
+        problem = nu_regression(gram, y, c, self.nu)
+        (solution,) = solutions = self._run(lambda _: problem, [""], X, y)
+        upper, lower = np.asarray(solution.model.b, np.float64)
+        self.epsilon_ = 0.5 * float(upper - lower)
+        return self._finish(X, kept, solutions, solution.model.w, 0.5 * float(upper + lower))
+
+
+class OneClassSVM(OutlierMixin, _Regression):  # type: ignore[misc]
+    """The support of a distribution, certified: rows far from the others score below zero.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        At most this share of the training rows are outliers, at least this share support vectors. Above 0, at most 1.
+    kernel, degree, gamma, coef0, tol, solver, cache_size, max_iter, time_limit, n_jobs, random_state, verbose, \
+warm_start, callbacks, checkpoint
+        As in `SVC`.
+
+    Attributes
+    ----------
+    offset_ : float
+        ``-intercept_``: scores are the decision function plus this.
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, certificate_, converged_, status_, history_
+        As in `SVR`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from softmargin import OneClassSVM
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> clf = OneClassSVM(nu=0.1).fit(X)
+    >>> clf.certificate_.relative_gap < 1e-3, int((clf.predict(X) < 0).sum()) <= 16
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: float = 3,
+        gamma: Any = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        nu: float = 0.5,
+        solver: Any = "auto",
+        cache_size: float | None = None,
+        max_iter: float | None = 1000,
+        time_limit: float | None = None,
+        n_jobs: int | None = -1,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.nu = nu
+        self.solver = solver
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
+        """Train on rows X; y is ignored, it is there for pipelines."""
+        from softmargin.kernel_problem import one_class
+
+        _share_of_one("nu", self.nu)
+        self._check_run_parameters()
+        X = validate.matrix(X, estimator=self)
+        c, kept = validate.weights(1.0, sample_weight, X)
+        gram = self._gram(X)
+        problem = one_class(gram if kept is None else gram.part(kept), c, self.nu)
+        (solution,) = solutions = self._run(lambda _: problem, [""], X, None)
+        self._finish(X, kept, solutions, solution.model.w, float(solution.model.b))
+        self.offset_ = -self.intercept_
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """How far inside the support rows are: below zero for outliers.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, n_features)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return super().predict(X)
+
+    def score_samples(self, X: Any) -> Any:
+        """`decision_function` before the offset is taken off."""
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> Any:
+        """1 for rows inside the support, -1 for outliers.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, n_features)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return np.where(self.decision_function(X) >= 0.0, 1, -1)
+
+
+def _share_of_one(name: str, value: Any) -> None:
+    if validate.positive(name, value, "it is a share: above 0, at most 1") > 1.0:
+        raise ValueError(f"{name}={value!r} is above 1: it is a share of the training rows")
+
+
+SVC.__doc__ = (SVC.__doc__ or "").replace("{run}", _RUN).replace("{{", "{").replace("}}", "}")
