@@ -123,8 +123,8 @@ class Gram:
             return
         if self.budget < min(2, self.n) * self.n:
             raise ValueError(
-                f"cache_size={allowed * 4 / MEGABYTE:.3g} megabytes do not hold two rows of {self.n} kernel values, the "
-                f"least that training needs: pass at least {2 * 4 * self.n / MEGABYTE:.3g}"
+                f"cache_size={allowed * 4 / MEGABYTE:.3g} megabytes do not hold two rows of {self.n} kernel values, "
+                f"the least that training needs: pass at least {2 * 4 * self.n / MEGABYTE:.3g}"
             )
         # the system gives this memory when it is written
         self._memory = np.empty(0 if self.sparse else self.budget, np.float32)

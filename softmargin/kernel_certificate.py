@@ -1,8 +1,8 @@
 """Certificates of kernel machines: `certificate.prove` for the two problems of `kernel_problem`.
 
-Every kernel value behind them is computed anew, for the final model and its dual point alone: nothing that a solver keeps
-enters. Scores in single precision are checked against double precision on some rows, and what they are wrong by counts
-against the model and against the bound.
+Every kernel value behind them is computed anew, for the final model and its dual point alone: nothing that a solver
+keeps enters. Scores in single precision are checked against double precision on some rows, and what they are wrong by
+counts against the model and against the bound.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from softmargin.certificate import NOISE, ROUNDING, Certificate, Certified, prove
+from softmargin.certificate import NOISE, ROUNDING, Certificate, Certified
+from softmargin.certificate import prove as prove
 from softmargin.kernel_problem import KernelProblem, SlackProblem
 from softmargin.problem import Iterate, Model
 from softmargin.water import fill

@@ -51,7 +51,8 @@ class Box(NamedTuple):
 
     def only(self, chosen: Any) -> Box:
         """The program of some variables, all others being zero."""
-        return Box(*(field[chosen] for field in self[:5]), self.totals)
+        row, t, lo, hi, group, totals = self
+        return Box(row[chosen], t[chosen], lo[chosen], hi[chosen], group[chosen], totals)
 
     def offset(self, beta: Any) -> Any:
         """β of every variable."""
@@ -112,19 +113,26 @@ class Box(NamedTuple):
                 break
             step *= NEARER
             low, high = high, max(high + step, 0.0)
-        for _ in range(SCALES):
+        for _ in range(SCALES // 2):
             middle = 0.5 * (low + high)
             here = at(middle)
             best = min(best, here, key=lambda found: found[2])
             low, high = (middle, high) if slope(middle, here[1]) * down > 0.0 else (low, middle)
         return best
 
-    def gap(self, z: Any, a: Any) -> float:
-        """The relative gap of a dual point whose variables have the scores z, at the best scale of its model."""
+    def gap(self, z: Any, a: Any, enough: float = 0.0) -> float:
+        """The relative gap of a dual point whose variables have the scores z, at the best scale of its model.
+
+        The scale is not looked for where the gap is enough without, or beyond hope.
+        """
         square = float(a @ z)
-        _, _, primal = self.best_model(square, z)
         dual = self.dual(square, a)
-        return abs(primal - dual) / abs(dual) if dual else np.inf
+        if not dual:
+            return np.inf
+        primal = self.primal(square, z, self.best_offsets(z))
+        if enough * abs(dual) < primal - dual < HOPELESS * enough * abs(dual) or not enough:
+            _, _, primal = self.best_model(square, z)
+        return abs(primal - dual) / abs(dual)
 
     def nearest(self, a: Any) -> Any:
         """The point moved into the boxes, and to the totals by scaling one side down, or one side's room."""
@@ -170,6 +178,7 @@ class Evaluation(NamedTuple):
 
 
 SIGMAS = 3.0  # a score is taken to be wrong by so many standard deviations, always to the worse side
+HOPELESS = 1e4  # a gap so many times too large is not closed by a better scale
 FINEST, NEARER, SCALES = 1e-6, 8.0, 8  # the search for the best scale: its first step, how steps grow, how many
 BALANCED = 1e-11  # how far a sum may be from its total, in units of Σ|a|: rounding
 
@@ -268,7 +277,8 @@ class KernelProblem:
     def evaluate(self, a: Any) -> Evaluation:
         """The objectives at a dual point in the box; rounding of the scores counts against both."""
         if self._memo and self._memo[0][1] == self.gram.fine and np.array_equal(self._memo[0][0], a):
-            return self._memo[0][2]
+            known: Evaluation = self._memo[0][2]
+            return known
         seen = self.look(self.coefficients(a))
         blur = seen.blur * float(np.linalg.norm(seen.coef))
         z = seen.z[self.box.row]
@@ -356,9 +366,7 @@ class SlackProblem:
     @classmethod
     def of(cls, X: Any, y: Any, *, slack: float, **options: Any) -> SlackProblem:
         """A problem from data, with the options of `KernelProblem.of` but C, epsilon and weights."""
-        validate.not_negative(
-            "slack", slack, "it is the mean slack that a model of length one may use, for example 0.01"
-        )
+        validate.not_negative("slack", slack, "it is the mean slack of a model of length one, for example 0.01")
         for name in ("C", "epsilon", "sample_weight"):
             if name in options:
                 raise TypeError(f"{name} is not a parameter of the slack-constrained problem: remove it")

@@ -252,7 +252,7 @@ def named(kernel: Any, *, gamma: float, degree: float, coef0: float) -> Kernel:
         return Callable(kernel)
     if not isinstance(kernel, str):
         if hasattr(kernel, "block") and hasattr(kernel, "diagonal"):
-            return kernel  # type: ignore[no-any-return]
+            return kernel
         raise TypeError(f"kernel={kernel!r} is neither a name ({', '.join(KERNELS)}), nor a function, nor a kernel")
     validate.choice("kernel", kernel, KERNELS)
     made: dict[str, Function[[], Kernel]] = {

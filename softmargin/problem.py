@@ -25,7 +25,7 @@ class Model(NamedTuple):
     """A linear model: its scores are ``⟨w, x⟩ + b``."""
 
     w: Any
-    b: float = 0.0
+    b: Any = 0.0
 
 
 class Work(NamedTuple):

@@ -2,8 +2,8 @@
 
 Blocks are packed into panels of a few rows, feature by feature, so that the innermost loop (`_panel`) keeps a small
 tile of results in registers and reads memory in order: the way of K. Goto and R. van de Geijn, "Anatomy of
-high-performance matrix multiplication", 2008. Why not BLAS: it has no distances, and ``‖x‖² + ‖z‖² − 2⟨x, z⟩`` loses the
-digits of near rows that a kernel needs most; and on processors that it does not know it takes half of this speed.
+high-performance matrix multiplication", 2008. Why not BLAS: it has no distances, ``‖x‖² + ‖z‖² − 2⟨x, z⟩`` loses the
+digits of near rows that a kernel needs most, and on processors that it does not know it has half of this speed.
 Packing converts types and fills in zeros, so that float32, float64 and CSR of some density are one code. Very sparse
 rows, and arrays of other namespaces, are multiplied by their own library.
 """
@@ -192,7 +192,8 @@ def _multiply(operation, A, B, C):
         for j in range(n_right):
             for i in range(n_left):
                 at = i * wide_left * stride + j * wide_right
-                _panel(operation, depth, A, (i * d + k) * wide_left, B, (j * d + k) * wide_right, C, at, stride)
+                a, b = (i * d + k) * wide_left, (j * d + k) * wide_right
+                _panel(operation, depth, A, a, B, b, C, at, stride)  # type: ignore[call-arg]
 
 
 @kernel
@@ -248,4 +249,4 @@ def _decay(D, scale):
             p = p * r + one(2.40226507e-1)
             p = p * r + one(6.93147181e-1)
             p = p * r + one(1.0)
-            row[j] = p * _power_of_two(np.int32(whole))
+            row[j] = p * _power_of_two(np.int32(whole))  # type: ignore[call-arg]

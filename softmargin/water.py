@@ -28,8 +28,8 @@ class Surface(NamedTuple):
 def fill(responses: Any, y: Any, volume: float, free_bias: bool) -> Surface:
     """Pour a volume of water over responses ``y ⟨w, x⟩``: into one basin, or into one for each class."""
     if not free_bias:
-        k, (total,), (highest,), _ = _under((responses,), volume)
-        return Surface((volume + total) / k, 0.0, _lowest(responses, k, highest))
+        k, totals, highest, _ = _under((responses,), volume)
+        return Surface((volume + totals[0]) / k, 0.0, _lowest(responses, k, highest[0]))
     positive = y > 0
     basins = responses[positive], responses[~positive]
     k, totals, highest, nexts = _under(basins, volume)

@@ -21,9 +21,9 @@ from softmargin import validate
 
 if TYPE_CHECKING:
     from softmargin.certificate import Certificate
-    from softmargin.driver import Solution
+    from softmargin.driver import AnyProblem, Solution
     from softmargin.history import Callback
-    from softmargin.problem import Model, Problem
+    from softmargin.problem import Model
     from softmargin.progress import Watcher
 
 try:
@@ -76,7 +76,7 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
             else {"bias": "penalised", "bias_scale": self.intercept_scaling}
         )
 
-    def _run(self, posed: Callable[[int], Problem], names: Sequence[str], X: Any, y: Any) -> list[Solution]:
+    def _run(self, posed: Callable[[int], AnyProblem], names: Sequence[str], X: Any, y: Any) -> list[Solution]:
         """Solve a problem for every name, in threads where there are several, and share the time limit fairly."""
         from softmargin.driver import FINISHED, Stop, solve
         from softmargin.progress import shown
@@ -132,7 +132,7 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         """How many of the runs go on at a time."""
         return min(validate.jobs(self.n_jobs), count)
 
-    def _solver(self, problem: Problem) -> Any:
+    def _solver(self, problem: AnyProblem) -> Any:
         """The solver that is meant; `random_state` replaces the seed of one that has its own."""
         from softmargin.solvers import resolve
 
@@ -152,7 +152,7 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         path = os.fspath(self.checkpoint)
         return [path] if count == 1 else [f"{path}.{k}" for k in range(count)]
 
-    def _starts(self, problem: Problem, count: int) -> list[Any]:
+    def _starts(self, problem: AnyProblem, count: int) -> list[Any]:
         """The models and duals of the fit before, where `warm_start` asks for them and they fit the data."""
         before = getattr(self, "_solved", None) if self.warm_start else None
         if before is None or len(before) != count:
@@ -176,7 +176,7 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         self.certificate_ = certificates[0] if len(certificates) == 1 else Certificate(primal, dual, work, floor)
         self.dual_gap_ = self.certificate_.gap
         self.converged_ = all(s.status is Status.CONVERGED for s in solutions)
-        self.n_iter_ = int(np.ceil(work.passes))
+        self.n_iter_: Any = int(np.ceil(work.passes))
         self.history_ = solutions[0].history if len(solutions) == 1 else [s.history for s in solutions]
         self._solved = [Iterate(s.model, s.a) for s in solutions] if self.warm_start else None
         worst = max(solutions, key=lambda s: (s.status is not Status.CONVERGED, s.certificate.relative_gap))
@@ -214,12 +214,10 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
 def _keeping_first(posed: Callable[[int], Any]) -> Callable[[int], Any]:
     """The same function; its answer to 0, the first to be asked for, is kept for the second time."""
-    first: list[Any] = []
+    first = [posed(0)] * 2
 
     def kept(k: int) -> Any:
-        if k:
-            return posed(k)
-        return first.pop() if first else first.append(posed(0)) or first[0]
+        return posed(k) if k else first.pop()
 
     return kept
 

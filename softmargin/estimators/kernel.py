@@ -24,30 +24,6 @@ if TYPE_CHECKING:
 WHOLE = 20_000  # up to so many rows, several classes share one matrix of all kernel values
 TOGETHER = 3000  # rows of a pair of classes from which pairs are trained side by side
 
-_RUN = """    tol : float, default=1e-3
-        The relative duality gap at which the fit ends: the objective is proven to be within this fraction of the best.
-        (scikit-learn's tol is a violation of the optimality conditions, which says little about that.)
-    solver : str or solver, default="auto"
-        "auto" is "active_set"; also "smo" and, for `SVC`, "sbp", or a solver with its own parameters.
-    cache_size : float, default=None
-        Megabytes of kernel rows that are kept at most; None takes half of the memory that is free.
-    max_iter : float, default=1000
-        Limit on the passes, kernel evaluations over n²; None for no limit.
-    time_limit : float, default=None
-        Limit in seconds.
-    n_jobs : int, default=-1
-        Threads, -1 for all processors.
-    random_state : int, RandomState or None, default=None
-        Seed of the sample that the solver starts with.
-    verbose : int, default=0
-        1 shows progress (a bar in a terminal where rich is installed), 2 plain lines.
-    warm_start : bool, default=False
-        Start from the solution of the fit before, where the data have the same shape.
-    callbacks : sequence of callables, default=None
-        Called with a Record and an Iterate at every certified point; one that returns True ends the fit.
-    checkpoint : path, default=None
-        File that saves the fit once a minute and from which it goes on after an interruption."""
-
 
 class KernelSVM(SVM):
     """Kernels, support vectors and scores: what all kernel machines share."""
@@ -69,13 +45,13 @@ class KernelSVM(SVM):
             if self.kernel == "precomputed":
                 return 1.0
             if gamma == "auto":
-                return 1.0 / X.shape[1]
+                return 1.0 / int(X.shape[1])
             if sp.issparse(X):
                 mean = float(X.mean())
                 variance = float(X.astype(np.float64).power(2).mean()) - mean**2
             else:
                 variance = float(X.var(dtype=np.float64))
-            return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+            return 1.0 / float(X.shape[1] * variance) if variance > 0.0 else 1.0
         return validate.positive("gamma", gamma, "it scales the rows; 'scale' or 'auto' choose it from the data")
 
     def _gram(self, X: Any) -> Gram:
@@ -98,7 +74,7 @@ class KernelSVM(SVM):
         self.fit_status_ = 0 if self.converged_ else 1
 
     def _products(self, X: Any, coef: Any, groups: Sequence[slice] = (slice(None),)) -> Any:
-        """``Σ coef k(x, support vector)`` of every row of X, for every row of coef: the sums over each group of vectors."""
+        """``Σ coef k(x, support vector)`` of all rows, a column for every row of coef; for each group of vectors."""
         from softmargin.prediction import weighted_kernels
 
         check_is_fitted(self)
@@ -149,7 +125,7 @@ class _Classifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
         """The coefficients and the bias of a pair's model."""
         return solution.model.w, float(np.ravel(solution.model.b)[0])
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, C: float) -> Any:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, C: float) -> None:
         self._check_run_parameters()
         validate.choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
         if self.break_ties and self.decision_function_shape == "ovo":
@@ -170,14 +146,17 @@ class _Classifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
             )
         self.classes_, self.class_weight_ = classes[present], factors[present]
         index = np.searchsorted(present, index[kept])
-        gram = self._gram(X)
         pairs = list(itertools.combinations(range(len(present)), 2))
-        members = [np.flatnonzero(index == k) for k in range(len(present))]
-        rows = [np.sort(np.concatenate([members[i], members[j]])) for i, j in pairs]
-        if len(pairs) == 1 and len(kept) == X.shape[0]:
-            part: Callable[[int], Gram] = lambda k: gram  # noqa: E731
-        else:
-            part = self._parts(gram, kept, rows)
+        gram = self._gram(X)
+        if len(pairs) > 1 or len(kept) < X.shape[0]:
+            order = np.argsort(index, kind="stable") if len(pairs) > 1 else np.arange(len(kept))
+            kept, index = kept[order], index[order]  # the rows of a class are neighbours
+            gram = gram.part(kept)
+        c = c[np.searchsorted(np.sort(kept), kept)]
+        ends = np.searchsorted(index, np.arange(len(present) + 1)) if len(pairs) > 1 else np.array([0, 0, len(kept)])
+        spans = [(slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])) for i, j in pairs]
+        rows = [np.r_[one, other] for one, other in spans]
+        part = (lambda k: gram) if len(pairs) == 1 else self._parts(gram, spans)
 
         def posed(k: int) -> KernelProblem:
             i, j = pairs[k]
@@ -190,22 +169,21 @@ class _Classifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
         solutions = self._run(posed, names, X, y)
         self._read(solutions)
         self._assemble(X, kept, index, pairs, rows, solutions)
-        return self
 
     def _workers(self, count: int) -> int:
         return self._side_by_side if count > 1 else 1
 
-    def _parts(self, gram: Gram, kept: Any, rows: Sequence[Any]) -> Callable[[int], Gram]:
+    def _parts(self, gram: Gram, spans: Sequence[tuple[slice, slice]]) -> Callable[[int], Gram]:
         """The matrix of each pair of classes: cut from one of all values where that is small, else of its own."""
-        jobs, largest = validate.jobs(self.n_jobs), max(map(len, rows))
-        self._side_by_side = jobs if largest >= TOGETHER else 1
-        own = gram.part(kept)
-        n = len(kept)
-        used = sum(len(r) ** 2 for r in rows)
-        if len(rows) > 1 and n <= WHOLE and 2 * n * n <= gram.allowed and used * 2 >= n * n and gram.kernel.threads:
-            values = own.whole()
-            return lambda k: own.part(rows[k], n_jobs=1, values=values[np.ix_(rows[k], rows[k])])
-        return lambda k: own.part(rows[k], share=1.0 / self._side_by_side, n_jobs=max(jobs // self._side_by_side, 1))
+        jobs = validate.jobs(self.n_jobs)
+        sizes = [sum(span.stop - span.start for span in pair) for pair in spans]
+        self._side_by_side = jobs
+        if gram.n <= WHOLE and 2 * gram.n**2 <= gram.allowed and gram.kernel.threads and 2 * max(sizes) <= gram.n:
+            values = gram.whole()
+            return lambda k: gram.part(np.r_[spans[k]], n_jobs=1, values=_cut(values, *spans[k]))
+        self._side_by_side = jobs if max(sizes) >= TOGETHER else 1
+        together = self._side_by_side
+        return lambda k: gram.part(np.r_[spans[k]], share=1.0 / together, n_jobs=max(jobs // together, 1))
 
     def _assemble(
         self, X: Any, kept: Any, index: Any, pairs: Sequence[tuple[int, int]], rows: Sequence[Any], solutions: Any
@@ -300,52 +278,75 @@ class _Classifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
 class SVC(_Classifier):
     """Kernel support vector classifier, certified.
 
-        Minimises ``½‖w‖² + C Σ weight · hinge`` with an intercept that is not penalised; more than two classes are trained
-        one against one, as in scikit-learn's SVC.
+    Minimises ``½‖w‖² + C Σ weight · hinge`` with an intercept that is not penalised; more than two classes are trained
+    one against one, as in scikit-learn's SVC.
 
-        Parameters
-        ----------
-        C : float, default=1.0
-            Weight of the loss; larger fits the training rows more closely.
-        kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, kernel or callable, default="rbf"
-            A callable gets two blocks of rows and returns the matrix of kernel values, or gets two rows and returns one.
-        degree : float, default=3
-            Of the polynomial.
-        gamma : {"scale", "auto"} or float, default="scale"
-            "scale" is 1 / (n_features · variance of X), "auto" 1 / n_features.
-        coef0 : float, default=0.0
-            The constant in "poly" and "sigmoid".
-    {run}
-        class_weight : dict or "balanced", default=None
-            Factors of C for the rows of each class.
-        decision_function_shape : {{"ovr", "ovo"}}, default="ovr"
-            Whether `decision_function` has a column for each class or for each pair, where there are more than two.
-        break_ties : bool, default=False
-            Whether `predict` goes by `decision_function`, instead of by the votes of the pairs.
-        fit_intercept : bool, default=True
-            Whether the scores have an intercept.
-        intercept_scaling : float, default=None
-            None leaves the intercept free. A number penalises it, as the weight of a constant feature of that size.
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss; larger fits the training rows more closely.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed"}, kernel or callable, default="rbf"
+        A callable gets two blocks of rows and returns the matrix of kernel values, or two rows and returns a number.
+    degree : float, default=3
+        Of the polynomial.
+    gamma : {"scale", "auto"} or float, default="scale"
+        "scale" is 1 / (n_features · variance of X), "auto" 1 / n_features.
+    coef0 : float, default=0.0
+        The constant in "poly" and "sigmoid".
+    tol : float, default=1e-3
+        The relative duality gap at which the fit ends: the objective is proven to be within this fraction of the best.
+        (scikit-learn's tol is a violation of the optimality conditions, which says little about that.)
+    solver : str or solver, default="auto"
+        "auto" is "active_set"; also "smo" and "sbp", or a solver with its own parameters.
+    cache_size : float, default=None
+        Megabytes of kernel rows that are kept at most; None takes half of the memory that is free.
+    class_weight : dict or "balanced", default=None
+        Factors of C for the rows of each class.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Whether `decision_function` has a column for each class or for each pair, where there are more than two.
+    break_ties : bool, default=False
+        Whether `predict` goes by `decision_function`, instead of by the votes of the pairs.
+    fit_intercept : bool, default=True
+        Whether the scores have an intercept.
+    intercept_scaling : float, default=None
+        None leaves the intercept free. A number penalises it, as the weight of a constant feature of that size.
+    max_iter : float, default=1000
+        Limit on the passes (kernel evaluations over n²); None for no limit.
+    time_limit : float, default=None
+        Limit in seconds.
+    n_jobs : int, default=-1
+        Threads, -1 for all processors.
+    random_state : int, RandomState or None, default=None
+        Seed of the sample that the solver starts with.
+    verbose : int, default=0
+        1 shows progress (a bar in a terminal where rich is installed), 2 plain lines.
+    warm_start : bool, default=False
+        Start from the solution of the fit before, where the data have the same shape.
+    callbacks : sequence of callables, default=None
+        Called with a Record and an Iterate at every certified point; one that returns True ends the fit.
+    checkpoint : path, default=None
+        File that saves the fit once a minute and from which it goes on after an interruption. Of more than two classes
+        each pair has its own, with ``.0``, ``.1`` … behind the name.
 
-        Attributes
-        ----------
-        support_, support_vectors_, n_support_, dual_coef_, intercept_, classes_, class_weight_, coef_ (linear kernel)
-            As in scikit-learn's SVC.
-        certificate_ : Certificate
-            The proven interval of the objective (summed over the pairs), and the work done.
-        dual_gap_, converged_, status_, history_
-            As in `LinearSVC`. With a kernel that is no inner product (sigmoid), status_ is "stationary" at best.
-        n_iter_ : array of int
-            Passes of each pair, rounded up.
+    Attributes
+    ----------
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, classes_, class_weight_, coef_ (linear kernel)
+        As in scikit-learn's SVC.
+    certificate_ : Certificate
+        The proven interval of the objective (summed over the pairs), and the work done.
+    dual_gap_, converged_, status_, history_
+        As in `LinearSVC`. With a kernel that is no inner product (sigmoid), status_ is "stationary" at best.
+    n_iter_ : array of int
+        Passes of each pair, rounded up.
 
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from softmargin import SVC
-        >>> X, y = load_iris(return_X_y=True)
-        >>> clf = SVC(C=10.0).fit(X, y)
-        >>> clf.certificate_.relative_gap < 1e-3, clf.score(X, y) > 0.95
-        (True, True)
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from softmargin import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = SVC(C=10.0).fit(X, y)
+    >>> clf.certificate_.relative_gap < 1e-3, clf.score(X, y) > 0.95
+    (True, True)
     """
 
     def __init__(
@@ -412,7 +413,8 @@ class SVC(_Classifier):
         self
         """
         validate.positive("C", self.C, "pass for example C=1.0; larger fits the training rows more closely")
-        return self._fit(X, y, sample_weight, self.C)
+        self._fit(X, y, sample_weight, self.C)
+        return self
 
     def _problem(self, gram: Gram, signs: Any, c: Any) -> KernelProblem:
         from softmargin.kernel_problem import classification
@@ -429,13 +431,14 @@ class NuSVC(_Classifier):
     ----------
     nu : float, default=0.5
         Above 0, at most 1, and at most twice the share of the smaller class.
-    kernel, degree, gamma, coef0, tol, solver, cache_size, class_weight, decision_function_shape, break_ties, max_iter, \
-time_limit, n_jobs, random_state, verbose, warm_start, callbacks, checkpoint
+    kernel, degree, gamma, coef0, tol, solver, cache_size, class_weight, decision_function_shape, break_ties, \
+max_iter, time_limit, n_jobs, random_state, verbose, warm_start, callbacks, checkpoint
         As in `SVC`.
 
     Attributes
     ----------
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, classes_, certificate_, converged_, status_, history_
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, classes_, certificate_, converged_, status_, \
+history_
         As in `SVC`. The certificate is about the ν-problem, whose objective may be negative.
 
     Examples
@@ -494,7 +497,8 @@ time_limit, n_jobs, random_state, verbose, warm_start, callbacks, checkpoint
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NuSVC:
         """As `SVC.fit`."""
         _share_of_one("nu", self.nu)
-        return self._fit(X, y, sample_weight, 1.0)
+        self._fit(X, y, sample_weight, 1.0)
+        return self
 
     def _problem(self, gram: Gram, signs: Any, c: Any) -> KernelProblem:
         from softmargin.kernel_problem import nu_classification
@@ -502,14 +506,14 @@ time_limit, n_jobs, random_state, verbose, warm_start, callbacks, checkpoint
         smaller = min(c[signs > 0].sum(), c[signs < 0].sum())
         if self.nu * c.sum() > 2 * smaller * (1 + 1e-12):
             raise ValueError(
-                f"specified nu is infeasible: nu={self.nu:g} is above {2 * smaller / c.sum():.3g}, twice the share of the "
-                "smaller class; lower nu or weigh that class more"
+                f"specified nu is infeasible: nu={self.nu:g} is above {2 * smaller / c.sum():.3g}, twice the share of "
+                "the smaller class; lower nu or weigh that class more"
             )
         return nu_classification(gram, signs, c, self.nu)
 
     def _scaled(self, solution: Solution) -> tuple[Any, float]:
         """Divided by ρ, so that margins are at ±1."""
-        below, above = solution.model.b
+        below, above = np.asarray(solution.model.b, np.float64)
         rho = max(0.5 * (above - below), 1e-300)
         return solution.model.w / rho, 0.5 * float(above + below) / rho
 
@@ -517,7 +521,7 @@ time_limit, n_jobs, random_state, verbose, warm_start, callbacks, checkpoint
 class _Regression(RegressorMixin, KernelSVM):  # type: ignore[misc]
     """One problem, one score."""
 
-    def _finish(self, X: Any, kept: Any, solutions: list[Solution], coef: Any, b: float) -> Any:
+    def _finish(self, X: Any, kept: Any, solutions: list[Solution], coef: Any, b: float) -> None:
         """Set the attributes of a model with one score."""
         self._read(solutions)
         support = np.flatnonzero(coef)
@@ -525,7 +529,6 @@ class _Regression(RegressorMixin, KernelSVM):  # type: ignore[misc]
         self.dual_coef_ = coef[None, support]
         self.n_support_ = np.array([len(support)], np.int32)
         self.intercept_ = np.array([b + self._constant * float(coef.sum())])
-        return self
 
     def _prepared(self, X: Any, y: Any, sample_weight: Any, C: float) -> tuple[Any, Any, Any, Any, Gram]:
         """Rows, targets, weights, the rows that have any, and their matrix."""
@@ -634,7 +637,8 @@ n_jobs, random_state, verbose, warm_start, callbacks, checkpoint
         X, y, c, kept, gram = self._prepared(X, y, sample_weight, self.C)
         problem = regression(gram, y, c, float(self.epsilon), self._bias()["bias"])
         (solution,) = solutions = self._run(lambda _: problem, [""], X, y)
-        return self._finish(X, kept, solutions, solution.model.w, float(solution.model.b))
+        self._finish(X, kept, solutions, solution.model.w, float(solution.model.b))
+        return self
 
 
 class NuSVR(_Regression):
@@ -715,7 +719,8 @@ warm_start, callbacks, checkpoint
         (solution,) = solutions = self._run(lambda _: problem, [""], X, y)
         upper, lower = np.asarray(solution.model.b, np.float64)
         self.epsilon_ = 0.5 * float(upper - lower)
-        return self._finish(X, kept, solutions, solution.model.w, 0.5 * float(upper + lower))
+        self._finish(X, kept, solutions, solution.model.w, 0.5 * float(upper + lower))
+        return self
 
 
 class OneClassSVM(OutlierMixin, _Regression):  # type: ignore[misc]
@@ -830,9 +835,15 @@ warm_start, callbacks, checkpoint
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
 
+def _cut(values: Any, one: slice, other: slice) -> Any:
+    """The values between the rows of two spans."""
+    n = one.stop - one.start
+    out = np.empty((n + other.stop - other.start,) * 2, values.dtype)
+    out[:n, :n], out[:n, n:] = values[one, one], values[one, other]
+    out[n:, :n], out[n:, n:] = values[other, one], values[other, other]
+    return out
+
+
 def _share_of_one(name: str, value: Any) -> None:
     if validate.positive(name, value, "it is a share: above 0, at most 1") > 1.0:
         raise ValueError(f"{name}={value!r} is above 1: it is a share of the training rows")
-
-
-SVC.__doc__ = (SVC.__doc__ or "").replace("{run}", _RUN).replace("{{", "{").replace("}}", "}")

@@ -316,7 +316,7 @@ callbacks, checkpoint
 
         return [shifted(callback) for callback in super()._callbacks()]
 
-    def _starts(self, problem: Problem, count: int) -> list[Any]:
+    def _starts(self, problem: Any, count: int) -> list[Any]:
         """As in `LinearSVC`; the bias is measured from another centre now."""
         (start,) = super()._starts(problem, count)
         if start is None:

@@ -38,6 +38,7 @@ ROUNDS = 32  # blocks in one step of the solver
 SAMPLE, SMALLEST = 8, 2000  # the start solves for one row in so many, if so many remain
 SAMPLE_GAP = 1e-2  # to this gap
 MARGIN, SURE = 0.5, 0.1  # rows so near to their target are active: after a sample, after a solution; in typical targets
+DOUBTFUL = 0.8  # rows so near after a sample are looked at before all others
 ALL = 0.7  # when more than this share would be active, all are
 LEFT, STRICTER = 0.4, 0.5  # the share of the goal to which the active rows are solved first; after every check
 LOOK = 8  # rounds between two looks at the gap
@@ -51,6 +52,7 @@ class State:
     level: int  # the sample at hand is one row in SAMPLE**level
     order: Any  # a random order of the rows: samples are its beginnings
     active: Any  # rows
+    doubtful: Any  # rows to look at next
     f: Any  # their responses ⟨w, φ(x)⟩
     block: Any  # the variables of the last block
     model: Model
@@ -91,10 +93,12 @@ class ActiveSet:
         else:
             while not problem.gram.complete and n // SAMPLE ** (level + 1) >= SMALLEST:
                 level += 1
+        none = np.arange(0), np.arange(0)
         model = Model(np.zeros(n), problem.as_bias(np.zeros(len(problem.box.totals))))
-        s = State(a, level, order, np.arange(0), np.zeros(0), np.arange(0), model, LEFT, False, np.inf, Work())
+        s = State(a, level, order, *none, np.zeros(0), np.arange(0), model, LEFT, False, np.inf, Work())
         if start is not None and start.a is not None:
-            return self._widen(problem, s, MARGIN)
+            self._widen(problem, s)
+            return s
         s.active = np.sort(order[: n // SAMPLE**level])
         s.f = np.zeros(len(s.active))
         if problem.box.totals.any():
@@ -104,13 +108,16 @@ class ActiveSet:
         return s
 
     def step(self, problem: KernelProblem, s: State) -> State:
-        """Blocks among the active rows; when these are solved, a look at all rows, or at a larger sample."""
+        """Blocks among the active rows; when these are solved, a look at others: ever more, in the end at all."""
         gram = problem.gram
         asked, computed = gram.asked, gram.computed
         if self._solve_active(problem, s):
-            margin = MARGIN if s.level else SURE
-            s.level = max(s.level - 1, 0)
-            s = self._widen(problem, s, margin)
+            if len(s.doubtful):
+                self._admit(problem, s)
+            elif s.level:
+                self._widen(problem, s)
+            else:
+                self._check(problem, s)
         asked, computed = gram.asked - asked, gram.computed - computed
         s.work = s.work.plus(Work(asked / gram.n**2, 0, asked, computed))
         return s
@@ -128,9 +135,9 @@ class ActiveSet:
         size, groups = min(LISTS if gram.sparse or gram.n <= LISTS else BLOCK, gram.capacity), len(box.totals)
         a, diagonal = s.a[variables], gram.diagonal[box.row]
         block = np.searchsorted(variables, s.block[np.isin(s.block, variables)])
-        solved = False
+        solved, whole = False, gram.complete and len(a) <= LISTS
         for k in range(ROUNDS):
-            if k % LOOK == 0 and box.gap(s.f[place], a) <= goal:
+            if (whole or k % LOOK == 0) and box.gap(s.f[place], a, goal) <= goal:
                 solved, s.idle = True, k == 0
                 break
             d = box.t - s.f[place]
@@ -146,7 +153,8 @@ class ActiveSet:
                 gram.fetch(box.row[new])
                 kept = gram.slot[box.row] >= 0
                 own = _violation(box, d, up & kept, down & kept)
-            block = _chosen(box, d, up & kept, down & kept, a, block[kept[block]], size)
+            every = np.arange(len(a))
+            block = every if whole else _chosen(box, d, up & kept, down & kept, a, block[kept[block]], size)
             slots, before = gram.fetch(box.row[block]), a[block]
             part, after, left = box.only(block), before.copy(), d[block]
             steps = solve_block(
@@ -170,35 +178,57 @@ class ActiveSet:
         s.a[variables], s.block = a, variables[block]
         return solved
 
-    def _widen(self, problem: KernelProblem, s: State, margin: float) -> State:
-        """Look at all rows, or a sample of them, and find those that may matter."""
-        gram = problem.gram
-        universe = np.arange(gram.n) if s.level == 0 else np.sort(s.order[: gram.n // SAMPLE**s.level])
-        box, variables = _universe(problem, universe)
-        if box.totals.any() and _unfilled(box, s.a[variables]):
-            z = gram.scores_of(problem.coefficients(s.a), universe)
-            s.a[variables] = _filled(box, s.a[variables], z[np.searchsorted(universe, box.row)])
-        if s.level == 0:
+    def _widen(self, problem: KernelProblem, s: State) -> None:
+        """From a sample to the next larger one, in the end to all rows: find those that may matter."""
+        s.level = max(s.level - 1, 0)
+        gram, n = problem.gram, problem.gram.n
+        rows = np.arange(n) if s.level == 0 else np.sort(s.order[: n // SAMPLE**s.level])
+        box, variables = _universe(problem, rows)
+        place = np.searchsorted(rows, box.row)
+        z = gram.scores_of(problem.coefficients(s.a), rows)
+        if box.totals.any():
+            s.a[variables] = _filled(box, s.a[variables], z[place])
+            z = gram.scores_of(problem.coefficients(s.a), rows)
+        short = _shortfall(box, z[place])
+        s.active = np.unique(box.row[(short > -MARGIN) | (s.a[variables] != 0.0)])
+        s.doubtful = np.setdiff1d(box.row[short > -DOUBTFUL], s.active)
+        if gram.sparse or gram.complete or len(s.active) > ALL * len(rows):
+            s.active, s.doubtful = rows, np.arange(0)
+        s.f = z[np.searchsorted(rows, s.active)]
+
+    def _admit(self, problem: KernelProblem, s: State) -> None:
+        """Look at the rows that were not quite near enough: some may be, now that more is known."""
+        box, _, place = _among(problem, s.active)
+        beta = box.best_offsets(s.f[place])
+        z = problem.gram.scores_of(problem.coefficients(s.a), s.doubtful)
+        others, _, place = _among(problem, s.doubtful)
+        self._add(s, others.row[_shortfall(others, z[place], beta) > -SURE], s.doubtful, z)
+        s.doubtful = np.arange(0)
+
+    def _check(self, problem: KernelProblem, s: State) -> None:
+        """Look at all rows, exactly."""
+        found = problem.evaluate(s.a)
+        hidden = found.gap > self.gap and (s.idle or found.exact_gap(problem.box) <= self.gap)
+        if hidden and problem.gram.in_double_precision():
             found = problem.evaluate(s.a)
-            hidden = s.idle or found.exact_gap(problem.box) <= self.gap
-            if found.gap > self.gap and hidden and gram.in_double_precision():
-                found = problem.evaluate(s.a)
-            s.left *= STRICTER if margin == SURE else 1.0
-            z, s.gap = found.seen.z, found.gap
-            s.model = Model(found.scale * found.seen.coef, problem.as_bias(found.beta))
-        else:
-            z = gram.scores_of(problem.coefficients(s.a), universe)
-        of_variables = z[np.searchsorted(universe, box.row)]
-        beta = box.best_offsets(of_variables)
-        typical = float(np.abs(box.t - box.offset(beta)).mean())
-        near = (box.shortfall(of_variables, beta) > -margin * typical) | (s.a[variables] != 0.0)
-        rows = np.unique(box.row[near])
-        if gram.sparse or gram.complete or len(rows) > ALL * len(universe):
-            rows = universe
-        if margin == SURE:  # those that are active already stay, in their places
-            rows = np.concatenate([s.active, np.setdiff1d(rows, s.active)])
-        s.active, s.f = rows, z[np.searchsorted(universe, rows)]
-        return s
+        z, s.gap = found.seen.z, found.gap
+        s.model = Model(found.scale * found.seen.coef, problem.as_bias(found.beta))
+        s.left *= STRICTER
+        s.f = z[s.active]
+        short = _shortfall(problem.box, z[problem.box.row])
+        self._add(s, problem.box.row[short > -SURE], np.arange(problem.gram.n), z)
+
+    def _add(self, s: State, wanted: Any, rows: Any, z: Any) -> None:
+        """Make more rows active, of those whose scores are z; those that are active already stay in their places."""
+        new = np.setdiff1d(wanted, s.active)
+        s.active = np.concatenate([s.active, new])
+        s.f = np.concatenate([s.f, z[np.searchsorted(rows, new)]])
+
+
+def _shortfall(box: Box, z: Any, beta: Any = None) -> Any:
+    """How far scores are on the wrong side of their targets, in typical targets."""
+    beta = box.best_offsets(z) if beta is None else beta
+    return box.shortfall(z, beta) / max(float(np.abs(box.t - box.offset(beta)).mean()), 1e-300)
 
 
 def _universe(problem: KernelProblem, rows: Any) -> tuple[Box, Any]:
@@ -263,12 +293,6 @@ def _chosen(box: Box, d: Any, up: Any, down: Any, a: Any, before: Any, size: int
     old = before[~np.isin(before, new)]
     free = (a[old] > box.lo[old]) & (a[old] < box.hi[old])
     return np.concatenate([new, old[free], old[~free]])[:size]
-
-
-def _unfilled(box: Box, a: Any) -> bool:
-    return any(
-        abs(float(a[box.group == g].sum()) - total) > 1e-9 * abs(total) for g, total in enumerate(box.totals.tolist())
-    )
 
 
 def _filled(box: Box, a: Any, z: Any) -> Any:

@@ -15,8 +15,8 @@ The model is the average of all w. An index costs n kernel evaluations, and a ro
 - Kernels need not have K(x, x) ≤ 1: steps are divided by the largest ``‖φ(x)‖``, which is the same as dividing K.
 - A dual point, which the paper does not have: the mean of p* over a window of the run that doubles. It bounds the best
   margin by ``‖Σ pᵢ yᵢ φ(xᵢ)‖ + n ν maxᵢ pᵢ``, and answers the paper's open question of when to stop.
-- On a penalised problem ν is not known. It begins at the paper's for ``w = 0`` and follows the model: at the end of each
-  window it becomes ``mean loss / ‖w‖`` of the model at the best scale for C, which at the optimum is the paper's ν.
+- On a penalised problem ν is not known. It begins at `FIRST_SLACK` and follows the model: at the end of each window it
+  becomes ``mean loss / ‖w‖`` of the model at the best scale for C, which at the optimum is the paper's ν.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from softmargin.solvers.support import Support
 from softmargin.water import fill
 
 WINDOW = 256  # indices in the first window
+FIRST_SLACK = 0.1  # ν before anything is known
+TINY = 1e-6  # the scale below which the numbers behind it are made small again
 
 
 @dataclass
@@ -132,7 +134,7 @@ class BatchPerceptron:
         s.r += y * change
         if s.square > 1.0:
             s.scale, s.square = s.scale / np.sqrt(s.square), 1.0
-        if s.scale < TINY:  # the numbers behind the scale are made small again
+        if s.scale < TINY:
             s.v *= s.scale
             s.r *= s.scale
             s.sums, s.scale = s.sums / s.scale, 1.0
@@ -143,7 +145,7 @@ class BatchPerceptron:
         scale, beta, _ = problem.box.best_model(s.square, z)
         loss = np.maximum(problem.box.shortfall(scale * z, beta), 0.0)
         mean = float(problem.c @ loss / problem.c.sum())
-        return mean / max(scale * np.sqrt(s.square), 1e-300)
+        return mean / max(float(scale * np.sqrt(s.square)), 1e-300)
 
     def view(self, problem: SlackProblem | KernelProblem, s: State) -> Iterate:
         """The average of all w, and the mean of p* over the last window or this one, whichever is longer."""
@@ -153,7 +155,3 @@ class BatchPerceptron:
         if isinstance(problem, KernelProblem):
             p = y * p * (problem.c.max() / max(float(p.max()), 1e-300))
         return Iterate(Model(average), p, s.work)
-
-
-FIRST_SLACK = 0.1
-TINY = 1e-6
