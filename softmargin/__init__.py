@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from softmargin.estimators.kernel import NuSVC as NuSVC
     from softmargin.estimators.kernel import NuSVR as NuSVR
     from softmargin.estimators.kernel import OneClassSVM as OneClassSVM
+    from softmargin.estimators.kernel import SlackSVC as SlackSVC
     from softmargin.estimators.linear import LinearSVC as LinearSVC
     from softmargin.estimators.linear import LinearSVR as LinearSVR
     from softmargin.history import History as History
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from softmargin.kernel_problem import SlackProblem as SlackProblem
     from softmargin.liblinear import load_liblinear as load_liblinear
     from softmargin.liblinear import save_liblinear as save_liblinear
+    from softmargin.libsvm import load_libsvm as load_libsvm
+    from softmargin.libsvm import save_libsvm as save_libsvm
     from softmargin.losses import EpsilonInsensitive as EpsilonInsensitive
     from softmargin.losses import Hinge as Hinge
     from softmargin.losses import Logistic as Logistic
@@ -49,6 +52,7 @@ _HOME = {
     "NuSVC": "estimators.kernel",
     "NuSVR": "estimators.kernel",
     "OneClassSVM": "estimators.kernel",
+    "SlackSVC": "estimators.kernel",
     "KernelProblem": "kernel_problem",
     "SlackProblem": "kernel_problem",
     "ActiveSet": "solvers.kernel.active_set",
@@ -63,6 +67,8 @@ _HOME = {
     "SquaredHinge": "losses",
     "load_liblinear": "liblinear",
     "save_liblinear": "liblinear",
+    "load_libsvm": "libsvm",
+    "save_libsvm": "libsvm",
     "load": "persist",
     "save": "persist",
     "Model": "problem",

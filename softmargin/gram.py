@@ -280,6 +280,10 @@ class Gram:
         self.asked += len(index) * len(rows)
         return out
 
+    def take(self, chosen: Any) -> Any:
+        """Some rows as they are."""
+        return self.X[chosen if self._index is None else self._index[chosen]]
+
     def whole(self) -> Any:
         """All values, in single precision."""
         out, every = np.empty((self.n, self.n), np.float32), np.arange(self.n)

@@ -252,12 +252,12 @@ def named(kernel: Any, *, gamma: float, degree: float, coef0: float) -> Kernel:
         return Callable(kernel)
     if not isinstance(kernel, str):
         if hasattr(kernel, "block") and hasattr(kernel, "diagonal"):
-            return kernel
+            return kernel  # type: ignore[no-any-return]
         raise TypeError(f"kernel={kernel!r} is neither a name ({', '.join(KERNELS)}), nor a function, nor a kernel")
     validate.choice("kernel", kernel, KERNELS)
     made: dict[str, Function[[], Kernel]] = {
         "linear": Linear,
-        "poly": lambda: Polynomial(gamma, degree, coef0),  # type: ignore[arg-type]
+        "poly": lambda: Polynomial(gamma, degree, coef0),
         "rbf": lambda: RBF(gamma),
         "sigmoid": lambda: Sigmoid(gamma, coef0),
         "laplacian": lambda: Laplacian(gamma),

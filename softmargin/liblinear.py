@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -48,14 +48,14 @@ def save_liblinear(model: Any, path: Path) -> None:
     >>> path.read_text().split()[:2], clf.certificate_.relative_gap < 1e-3
     (['solver_type', 'L2R_L1LOSS_SVC_DUAL'], True)
     """
-    check_fitted(model)
+    check_fitted(model, (LinearSVC, LinearSVR))
     weights, intercept = np.atleast_2d(model.coef_), model.intercept_
     loss = getattr(model, "loss", "epsilon_insensitive")
     header = [f"solver_type {next(name for name, ours in LIBLINEAR_LOSSES.items() if ours == loss)}"]
     if isinstance(model, LinearSVR):
         header.append("nr_class 2")  # what LIBLINEAR writes there
     else:
-        labels = _integers(model.classes_)
+        labels = integers(model.classes_, "LIBLINEAR")
         if len(labels) == 2:
             labels.reverse()  # the one column belongs to the label named first, and ours to the larger
         header += [f"nr_class {len(labels)}", f"label {' '.join(map(str, labels))}"]
@@ -100,7 +100,7 @@ def load_liblinear(path: Path) -> Any:
     True
     """
     with open(path, "rb") as stream:
-        lines = _Lines(stream.read().decode("latin-1"))
+        lines = Lines(stream.read().decode("latin-1"))
     try:
         header = _header(lines)
         labels, n_features, bias = header["label"], header["nr_feature"], header["bias"]
@@ -125,17 +125,17 @@ def load_liblinear(path: Path) -> Any:
     return model
 
 
-def _integers(classes: Any) -> list[int]:
-    """Labels as LIBLINEAR's integers."""
+def integers(classes: Any, program: str) -> list[int]:
+    """Labels as the program's integers."""
     if classes.dtype.kind not in "iuf" or (classes % 1 != 0).any() or abs(classes.astype(np.float64)).max() >= 2**31:
         raise ValueError(
-            f"LIBLINEAR's labels are integers of 32 bits, and these are {classes.tolist()[:3]}...: "
+            f"{program}'s labels are integers of 32 bits, and these are {classes.tolist()[:3]}...: "
             "fit with integer labels, or use softmargin's own format"
         )
     return [int(label) for label in classes]
 
 
-def _header(lines: _Lines) -> dict[str, Any]:
+def _header(lines: Lines) -> dict[str, Any]:
     """What is said before the weights."""
     found: dict[str, Any] = {}
     for name, *values in filter(None, lines):
@@ -172,7 +172,7 @@ def _header(lines: _Lines) -> dict[str, Any]:
     return found
 
 
-def _weights(lines: _Lines, n_rows: int, n_columns: int) -> Any:
+def _weights(lines: Lines, n_rows: int, n_columns: int) -> Any:
     """The weights, one line for each feature."""
     rows = []
     for words in lines:
@@ -185,7 +185,7 @@ def _weights(lines: _Lines, n_rows: int, n_columns: int) -> Any:
     return np.array(rows)
 
 
-class _Lines:
+class Lines:
     """Lines as words, counted for messages."""
 
     def __init__(self, text: str) -> None:
@@ -197,7 +197,9 @@ class _Lines:
             yield line.split()
 
 
-def check_fitted(model: Any) -> None:
-    if type(model) not in (LinearSVC, LinearSVR):
-        raise ValueError(f"model={type(model).__name__}(...) cannot be saved: pass one of LinearSVC or LinearSVR")
-    check_is_fitted(model, "coef_")
+def check_fitted(model: Any, classes: Collection[type[Any]]) -> None:
+    """Refuse what is not a fitted estimator of one of these classes."""
+    if type(model) not in classes:
+        names = ", ".join(kind.__name__ for kind in classes)
+        raise ValueError(f"model={type(model).__name__}(...) cannot be saved: pass one of {names}")
+    check_is_fitted(model, "intercept_")

@@ -100,8 +100,10 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 watchers = list(stack.enter_context(show(names[k])))
                 if root is not None:
                     watchers.append(stack.enter_context(_task(self, root, k)))
+                problem = posed(k)
+                watchers += self._watchers(problem, k)
                 solution = solve(
-                    posed(k),
+                    problem,
                     solver,
                     stop,
                     start=starts[k],
@@ -127,6 +129,10 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
         return solutions
+
+    def _watchers(self, problem: AnyProblem, k: int) -> list[Watcher]:
+        """Who else is told of every step of run k."""
+        return []
 
     def _workers(self, count: int) -> int:
         """How many of the runs go on at a time."""

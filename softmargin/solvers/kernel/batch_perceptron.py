@@ -47,6 +47,7 @@ class State:
     square: float  # ‖w‖²
     sums: float  # the sum of all w is Σ (sums · v + rest) y φ(x): an average costs nothing but the steps' own indices
     rest: Any
+    b: float  # the sum of all biases
     p: Any  # the sum of p* over this window,
     p_before: Any  # and the last one
     slack: float  # ν
@@ -84,9 +85,9 @@ class BatchPerceptron:
             raise ValueError("BatchPerceptron trains classifiers with the hinge loss: choose another solver")
         n = problem.gram.n
         slack = problem.slack if isinstance(problem, SlackProblem) else FIRST_SLACK
-        zeros = [np.zeros(n) for _ in range(5)]
+        v, r, rest, p, before = (np.zeros(n) for _ in range(5))
         rng = np.random.default_rng(self.seed)
-        return State(zeros[0], 1.0, zeros[1], 0.0, 0.0, zeros[2], zeros[3], zeros[4], slack, 0, 0, WINDOW, rng, Work())
+        return State(v, 1.0, r, 0.0, 0.0, rest, 0.0, p, before, slack, 0, 0, WINDOW, rng, Work())
 
     def step(self, problem: SlackProblem | KernelProblem, s: State) -> State:
         """Rounds for an eighth of a pass."""
@@ -106,6 +107,7 @@ class BatchPerceptron:
             moves = np.bincount(back, weights=eta)
             self._move(problem, s, different, moves)
             s.sums += s.scale * len(chosen)
+            s.b += level.bias * len(chosen)
             if s.t >= s.window_ends:
                 s.p_before, s.p, s.window_ends = s.p, np.zeros(n), 2 * s.window_ends
                 if isinstance(problem, KernelProblem):
@@ -154,4 +156,4 @@ class BatchPerceptron:
         p = s.p if s.p.sum() >= s.p_before.sum() else s.p + s.p_before
         if isinstance(problem, KernelProblem):
             p = y * p * (problem.c.max() / max(float(p.max()), 1e-300))
-        return Iterate(Model(average), p, s.work)
+        return Iterate(Model(average, s.b / max(s.t, 1)), p, s.work)
