@@ -48,6 +48,8 @@ ROWS_AT_ONCE = 4096  # in prediction: bounds the memory, whatever the size of X
 class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """The parameters that stop, watch and reproduce a fit; the runs behind it."""
 
+    _frames = 3  # from a warning in `_read` to the caller of fit
+
     def _check_run_parameters(self) -> None:
         validate.positive("tol", self.tol, "it is the relative duality gap to reach, for example 1e-3")
         if self.max_iter is not None:
@@ -187,12 +189,14 @@ class SVM(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         self._solved = [Iterate(s.model, s.a) for s in solutions] if self.warm_start else None
         worst = max(solutions, key=lambda s: (s.status is not Status.CONVERGED, s.certificate.relative_gap))
         self.status_ = worst.status.name.lower()
-        if not self.converged_:
+        meant = worst.status is Status.CALLBACK and getattr(self, "early_stopping", False)
+        if not self.converged_ and not meant:
             early = f"{type(self).__name__} ended before tol={self.tol:g}: {worst.status.value}."
             warnings.warn(
                 f"{early} {_found(worst.certificate)} {_REMEDIES[worst.status.name]}",
                 ConvergenceWarning,
-                stacklevel=3 + HAS_CALLBACKS,  # the caller of fit, which scikit-learn 1.9 and later wrap once
+                stacklevel=self._frames
+                + HAS_CALLBACKS,  # the caller of fit, which scikit-learn 1.9 and later wrap once
             )
 
     def _weights(self, models: Sequence[Model]) -> dict[str, Any]:

@@ -119,6 +119,9 @@ class KernelSVM(SVM):
 class _Classifier(ClassifierMixin, KernelSVM):  # type: ignore[misc]
     """One against one, as LIBSVM has it."""
 
+    _frames = 4
+    _side_by_side = 1
+
     def _problem(self, gram: Gram, signs: Any, c: Any) -> KernelProblem:
         raise NotImplementedError
 
@@ -522,8 +525,9 @@ history_
 class SlackSVC(_Classifier):
     """Kernel classifier by its slack, trained with the Stochastic Batch Perceptron, certified.
 
-    Finds the best margin that a total slack of n ν allows: maximises the level γ with ``Σ max(0, γ − y (⟨w, φ(x)⟩ + b)) = n ν`` over ``‖w‖ ≤ 1``; scores are divided by γ. The
-    optimum is that of `SVC` with some C. More than two classes are trained one against one.
+    Finds the best margin that a total slack of n ν allows: maximises the level γ with
+    ``Σ max(0, γ − y (⟨w, φ(x)⟩ + b)) = n ν`` over ``‖w‖ ≤ 1``; scores are divided by γ. The optimum is that of `SVC` with
+    some C. More than two classes are trained one against one.
 
     Parameters
     ----------
@@ -541,8 +545,8 @@ class SlackSVC(_Classifier):
         The share of the rows that is held out with `early_stopping`.
     n_iter_no_change : int, default=3
         The passes without a new best on the rows held out that end the fit.
-    kernel, degree, gamma, coef0, cache_size, decision_function_shape, break_ties, fit_intercept, max_iter, time_limit, \
-n_jobs, random_state, verbose, callbacks, checkpoint
+    kernel, degree, gamma, coef0, cache_size, decision_function_shape, break_ties, fit_intercept, max_iter, \
+time_limit, n_jobs, random_state, verbose, callbacks, checkpoint
         As in `SVC`.
 
     Attributes
@@ -614,6 +618,7 @@ n_jobs, random_state, verbose, callbacks, checkpoint
 
     class_weight = None  # every row has the same slack
     warm_start = False
+    _held_out: Any = None
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any) -> SlackSVC:
@@ -653,14 +658,15 @@ n_jobs, random_state, verbose, callbacks, checkpoint
         held = rng.permutation(len(y))[: max(int(self.validation_fraction * len(y)), 1)]
         weight = np.ones(len(y))
         weight[held] = 0.0
-        self._held_out: Any = (X[held], y[held])
+        self._held_out = (X[held], y[held])
         return weight
 
     def _watchers(self, problem: Any, k: int) -> list[Any]:
         """The errors on the rows held out, after every pass."""
         if not self.early_stopping:
             return []
-        X, y = self._held_out
+        held: tuple[Any, Any] = self._held_out
+        X, y = held
         pair = list(itertools.combinations(self.classes_, 2))[k]
         mine = np.isin(y, pair)
         first = pair[1] if len(self.classes_) == 2 else pair[0]
@@ -701,6 +707,8 @@ class _Holdout:
 
 class _Regression(RegressorMixin, KernelSVM):  # type: ignore[misc]
     """One problem, one score."""
+
+    _frames = 4
 
     def _finish(self, X: Any, kept: Any, solutions: list[Solution], coef: Any, b: float) -> None:
         """Set the attributes of a model with one score."""

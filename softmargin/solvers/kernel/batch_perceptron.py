@@ -8,7 +8,7 @@ A. Cotter, S. Shalev-Shwartz, N. Srebro, "The Kernelized Stochastic Batch Percep
 2. draw j from p*;
 3. ``w ← w + η_t y_j φ(x_j)`` with ``η_t = 1/√t``, then back into the ball ``‖w‖ ≤ 1``.
 
-The model is the average of all w. An index costs n kernel evaluations, and a round O(n) besides. Deviations:
+The model is the average of all w (on a penalised problem, of the last window). An index costs n kernel evaluations, and a round O(n) besides. Deviations:
 
 - Blocks: k indices are drawn from one p*, so that their rows come from one matrix product; t counts indices. Where the
   bias is free, half of them are drawn from each class.
@@ -48,6 +48,10 @@ class State:
     sums: float  # the sum of all w is Σ (sums · v + rest) y φ(x): an average costs nothing but the steps' own indices
     rest: Any
     b: float  # the sum of all biases
+    r_sum: Any  # and of all responses
+    since: int  # where the sums begin: at zero; on a penalised problem, at the beginning of this window,
+    before: Any  # and these are the means of the last one
+    b_before: float
     p: Any  # the sum of p* over this window,
     p_before: Any  # and the last one
     slack: float  # ν
@@ -85,9 +89,9 @@ class BatchPerceptron:
             raise ValueError("BatchPerceptron trains classifiers with the hinge loss: choose another solver")
         n = problem.gram.n
         slack = problem.slack if isinstance(problem, SlackProblem) else FIRST_SLACK
-        v, r, rest, p, before = (np.zeros(n) for _ in range(5))
+        v, r, rest, r_sum, zero, p, before = (np.zeros(n) for _ in range(7))
         rng = np.random.default_rng(self.seed)
-        return State(v, 1.0, r, 0.0, 0.0, rest, 0.0, p, before, slack, 0, 0, WINDOW, rng, Work())
+        return State(v, 1.0, r, 0.0, 0.0, rest, 0.0, r_sum, 0, zero, 0.0, p, before, slack, 0, 0, WINDOW, rng, Work())
 
     def step(self, problem: SlackProblem | KernelProblem, s: State) -> State:
         """Rounds for an eighth of a pass."""
@@ -108,10 +112,13 @@ class BatchPerceptron:
             self._move(problem, s, different, moves)
             s.sums += s.scale * len(chosen)
             s.b += level.bias * len(chosen)
+            s.r_sum += s.scale * len(chosen) * s.r
             if s.t >= s.window_ends:
                 s.p_before, s.p, s.window_ends = s.p, np.zeros(n), 2 * s.window_ends
                 if isinstance(problem, KernelProblem):
                     s.slack = self._followed(problem, s)
+                    s.before, s.b_before = self._average(s), s.b / (s.t - s.since)
+                    s.sums, s.b, s.since, s.rest, s.r_sum = 0.0, 0.0, s.t, np.zeros(n), np.zeros(n)
         s.work = s.work.plus(Work(indices / n, 0, indices * n, gram.computed - computed))
         return s
 
@@ -142,18 +149,24 @@ class BatchPerceptron:
             s.sums, s.scale = s.sums / s.scale, 1.0
 
     def _followed(self, problem: KernelProblem, s: State) -> float:
-        """The ν of the present model at its best scale for C."""
-        z = problem.y * s.r * s.scale
-        scale, beta, _ = problem.box.best_model(s.square, z)
+        """The ν of the mean model of this window at its best scale for C."""
+        z, length = problem.y * s.r_sum / (s.t - s.since), np.sqrt(max(float(self._average(s) @ s.r_sum), 0.0))
+        length /= np.sqrt(s.t - s.since)
+        scale, beta, _ = problem.box.best_model(length**2, z)
         loss = np.maximum(problem.box.shortfall(scale * z, beta), 0.0)
         mean = float(problem.c @ loss / problem.c.sum())
-        return mean / max(float(scale * np.sqrt(s.square)), 1e-300)
+        return mean / max(float(scale * length), 1e-300)
+
+    @staticmethod
+    def _average(s: State) -> Any:
+        """The mean of all w, or of those since ν was last changed."""
+        return (s.sums * s.v + s.rest) / max(s.t - s.since, 1)
 
     def view(self, problem: SlackProblem | KernelProblem, s: State) -> Iterate:
         """The average of all w, and the mean of p* over the last window or this one, whichever is longer."""
-        y = problem.y
-        average = y * (s.sums * s.v + s.rest) / max(s.t, 1)
-        p = s.p if s.p.sum() >= s.p_before.sum() else s.p + s.p_before
+        y, ripe = problem.y, s.p.sum() >= s.p_before.sum()
+        p = s.p if ripe else s.p + s.p_before
+        average, b = (self._average(s), s.b / max(s.t - s.since, 1)) if ripe or not s.since else (s.before, s.b_before)
         if isinstance(problem, KernelProblem):
             p = y * p * (problem.c.max() / max(float(p.max()), 1e-300))
-        return Iterate(Model(average, s.b / max(s.t, 1)), p, s.work)
+        return Iterate(Model(y * average, b), p, s.work)
