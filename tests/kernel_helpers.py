@@ -90,7 +90,6 @@ def optimum(machine: str, bias: str, weighted: bool = True) -> float:
     if machine == "nu_classification":  # which divides by its margin
         coef *= NU * c.sum() / np.abs(coef).sum()
     z = K @ coef
-    groups = 1 if machine == "one_class" else 2
     kinks = y - z if machine == "nu_regression" else -z
     if machine == "one_class":
         return min(objective(machine, K, y, c, coef, kink) for kink in kinks)

@@ -1,4 +1,4 @@
-"""What every solver of kernel machines promises, on every machine that it trains: an entry of SOLVERS is tested here."""
+"""What every solver of kernel machines promises, on every machine: an entry of SOLVERS is tested here."""
 
 import itertools
 
