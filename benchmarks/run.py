@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import tasks
+from kernels import KERNEL_BENCHMARKS
 from rivals import RIVALS, liblinear_without_cap, serve, timed
 
 from softmargin import LinearSVC, Problem, Stop, __version__, solve
@@ -260,6 +261,7 @@ BENCHMARKS: dict[str, Callable[[], Any]] = {
     "certifying": certifying,
     "ovr": ovr,
     "linear": linear,
+    **KERNEL_BENCHMARKS,
 }
 
 if __name__ == "__main__":

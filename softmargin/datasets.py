@@ -132,6 +132,14 @@ def _imdb(where: Path) -> DataSet:
     return DataSet(X, np.array(texts["train"][1]), X_test, np.array(texts["test"][1]))
 
 
+def _letter(where: Path) -> DataSet:
+    """16 counts and moments of drawn letters, A to Z as 0 to 25; the first 15 000 are for training."""
+    with lzma.open(where / "letter-recognition.data.xz", "rt") as stream:
+        rows = [line.split(",") for line in stream.read().split()[1:]]
+    X, y = np.array([row[1:] for row in rows], np.float32), np.array([ord(row[0]) - ord("A") for row in rows])
+    return DataSet(X[:15000], y[:15000], X[15000:], y[15000:])
+
+
 _LOADERS: dict[str, Callable[[Path], DataSet]] = {
     "a9a": _a9a,
     "w8a": _w8a,
@@ -139,6 +147,7 @@ _LOADERS: dict[str, Callable[[Path], DataSet]] = {
     "mnist": _mnist,
     "20news": _20news,
     "imdb": _imdb,
+    "letter": _letter,
 }
 _FOLDERS = {"20news": "20news-bydate"}
 NAMES = tuple(_LOADERS)

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from softmargin import archive
-from softmargin.estimators.kernel import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from softmargin.estimators.kernel import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SlackSVC
 from softmargin.liblinear import Lines, check_fitted, integers
 
 Path = str | os.PathLike[str]
@@ -46,7 +46,7 @@ def save_libsvm(model: Any, path: Path) -> None:
 
     Parameters
     ----------
-    model : SVC, NuSVC, SVR, NuSVR or OneClassSVM
+    model : SVC, SlackSVC (which becomes a c_svc), NuSVC, SVR, NuSVR or OneClassSVM
         Class labels must be integers, and the kernel one that LIBSVM has: not "laplacian", and no callable. Only what
         predictions need is kept, not C, ν or ε. Numbers are written with all their digits.
     path : path
@@ -54,14 +54,16 @@ def save_libsvm(model: Any, path: Path) -> None:
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from sklearn.datasets import load_iris
     >>> from softmargin import SVC, save_libsvm
-    >>> clf = SVC(gamma=0.5).fit([[-1.0], [1.0]], [-1, 1])
+    >>> clf = SVC(gamma=0.5).fit(*load_iris(return_X_y=True))
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "example.model"
     >>> save_libsvm(clf, path)
     >>> path.read_text().split()[:6], clf.certificate_.relative_gap < 1e-3
     (['svm_type', 'c_svc', 'kernel_type', 'rbf', 'gamma', '0.5'], True)
     """
-    check_fitted(model, MACHINES.values())
+    check_fitted(model, (*MACHINES.values(), SlackSVC))
+    machine = next((name for name, kind in MACHINES.items() if kind is type(model)), "c_svc")
     kernel, parameters = _kernel(model)
     header = [
         f"svm_type {next(name for name, kind in MACHINES.items() if kind is type(model))}",
@@ -111,11 +113,12 @@ def load_libsvm(path: Path, *, n_features: int | None = None) -> Any:
     Examples
     --------
     >>> import os, tempfile
-    >>> from softmargin import SVR, load_libsvm, save_libsvm
-    >>> path, X = os.path.join(tempfile.mkdtemp(), "example.model"), [[0.0], [1.0], [2.0]]
-    >>> reg = SVR(kernel="linear").fit(X, [0.0, 1.0, 2.0])
-    >>> save_libsvm(reg, path)
-    >>> (load_libsvm(path).predict(X) == reg.predict(X)).all(), reg.certificate_.relative_gap < 1e-3
+    >>> from sklearn.datasets import load_iris
+    >>> from softmargin import OneClassSVM, load_libsvm, save_libsvm
+    >>> path, (X, _) = os.path.join(tempfile.mkdtemp(), "example.model"), load_iris(return_X_y=True)
+    >>> clf = OneClassSVM(nu=0.1).fit(X)
+    >>> save_libsvm(clf, path)
+    >>> (load_libsvm(path).predict(X) == clf.predict(X)).mean() == 1.0, clf.certificate_.relative_gap < 1e-3
     (True, True)
     """
     from softmargin.kernels import named
@@ -289,7 +292,7 @@ def _vectors(texts: list[str], before: int, name: str, precomputed: bool) -> Any
     if not texts:
         return sp.csr_array((0, 1))
     stream = io.BytesIO(("\n" * before + "".join(f"0 {text}\n" for text in texts)).encode("latin-1"))
-    stream.name = name  # type: ignore[attr-defined]
+    stream.name = name
     X, _ = parsed(stream, np.float64, precomputed).result(None)
     X.resize(X.shape[0], max(X.shape[1], 1))
     return X

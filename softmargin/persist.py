@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from softmargin import __version__, archive
-from softmargin.estimators.kernel import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from softmargin.estimators.kernel import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SlackSVC
 from softmargin.estimators.linear import LinearSVC, LinearSVR
 from softmargin.liblinear import LIBLINEAR_HEADER, check_fitted, load_liblinear
 from softmargin.libsvm import load_libsvm
@@ -24,13 +24,13 @@ Path = str | os.PathLike[str]
 
 SCHEMA = 1
 CLASSES: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM)
+    kind.__name__: kind for kind in (LinearSVC, LinearSVR, SVC, SlackSVC, NuSVC, SVR, NuSVR, OneClassSVM)
 }
 RUN_ONLY = ("callbacks", "checkpoint")  # parameters that belong to a run on one machine, not to a model
 
 FIT_FACTS = ("certificate_", "converged_", "status_", "n_iter_", "history_")
 KERNEL_ARRAYS = ("dual_coef_", "n_support_", "support_", "class_weight_")
-KERNEL_NUMBERS = ("_gamma", "_constant", "shape_fit_", "fit_status_", "epsilon_")
+KERNEL_NUMBERS = ("_gamma", "_constant", "shape_fit_", "fit_status_", "epsilon_", "validation_errors_")
 KERNEL_NEEDS = ("_gamma", "_constant", "dual_coef_", "n_support_")  # models from LIBSVM have no others
 
 
@@ -232,7 +232,7 @@ def _set_kernel_model(model: Any, about: dict[str, Any], arrays: dict[str, Any])
         model.shape_fit_ = tuple(found["shape_fit_"])
     if isinstance(model, OneClassSVM):
         model.offset_ = -model.intercept_
-    n, count = model.dual_coef_.shape[1], len(model.classes_) if isinstance(model, (SVC, NuSVC)) else 2
+    n, count = model.dual_coef_.shape[1], len(model.classes_) if isinstance(model, (SVC, SlackSVC, NuSVC)) else 2
     if "vectors" in arrays:
         model.support_vectors_ = arrays["vectors"]
     else:

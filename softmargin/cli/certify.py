@@ -16,15 +16,19 @@ if TYPE_CHECKING:
 Bias = Literal["none", "free", "penalised"]
 
 
-ModelFile = Annotated[Path, typer.Argument(help="Model of softmargin or LIBLINEAR.")]
+ModelFile = Annotated[Path, typer.Argument(help="Model of softmargin, LIBLINEAR or LIBSVM.")]
 TrainingData = Annotated[str, typer.Argument(help="The file it was trained on; '-' for the standard input.")]
 Weight = Annotated[
     float | None,
-    typer.Option("--C", "-C", callback=common.finite_above_zero, help="Default: the model's, 1 for LIBLINEAR's."),
+    typer.Option(
+        "--C", "-C", callback=common.finite_above_zero, help="Default: the model's, 1 for LIBLINEAR's and LIBSVM's."
+    ),
 ]
 Loss = Annotated[common.Loss | None, typer.Option(help="Default: the model's.")]
-Epsilon = Annotated[float | None, typer.Option(min=0.0, help="Default: the model's, 0 for LIBLINEAR's.")]
-BiasOption = Annotated[Bias | None, typer.Option(help="Default: the model's; a LIBLINEAR model's is penalised.")]
+Epsilon = Annotated[
+    float | None, typer.Option(min=0.0, help="Default: the model's, 0 for LIBLINEAR's, 0.1 for LIBSVM's.")
+]
+BiasOption = Annotated[Bias | None, typer.Option(help="Default: the model's; LIBLINEAR's is penalised, LIBSVM's free.")]
 BiasScale = Annotated[
     float | None,
     typer.Option(callback=common.finite_above_zero, help="Size of the penalised bias feature. Default: the model's."),
@@ -49,10 +53,10 @@ def command(
     as_json: common.AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say how far any linear model is from the optimum of its training problem: a proven bound.
+    """Say how far any model is from the optimum of its training problem: a proven bound.
 
-    Several classes are one problem each, one against the rest; the sum is reported too. Every row counts once, times
-    the weight of its class.
+    Several classes are one problem each, one against the rest, or for kernel models each pair of them; the sum is
+    reported too. Every row counts once, times the weight of its class. Kernel models are those of C-SVC and ε-SVR.
 
     Example: `softmargin certify a9a.model a9a --C 0.1`
     """
@@ -60,7 +64,13 @@ def command(
         raise typer.BadParameter(f"there is no bias to penalise with --bias {bias}", param_hint="--bias-scale")
     weights = common.class_weights(class_weight)
     estimator = common.read_model(model)
-    classifies = hasattr(estimator, "classes_")
+    classifies, kernel = hasattr(estimator, "classes_"), hasattr(estimator, "kernel")
+    if kernel and type(estimator).__name__ not in ("SVC", "SVR"):
+        raise ValueError(
+            f"{model} is a model of {type(estimator).__name__}: only those of C-SVC and ε-SVR are certified"
+        )
+    if kernel and loss in ("squared_hinge", "logistic"):
+        raise typer.BadParameter(f"{model} is a kernel model, which has another loss", param_hint="--loss")
     if loss is not None and classifies == (loss == "epsilon_insensitive"):
         raise typer.BadParameter(f"{model} is a {'classifier' if classifies else 'regression'}", param_hint="--loss")
     if epsilon is not None and classifies:
@@ -70,11 +80,20 @@ def command(
     changed: dict[str, Any] = {"C": C, "loss": loss, "epsilon": epsilon, "class_weight": weights}
     known = estimator.get_params()
     estimator.set_params(**{name: value for name, value in changed.items() if value is not None and name in known})
-    X, y, _ = common.read_rows(data, float64=float64, zero_based=zero_based, model=estimator)
-    X = common.fit_to(estimator, X, data, model)
-    problems = _problems(estimator, X, y, _bias(estimator, bias, bias_scale), jobs)
-    certificates = _certified(estimator, problems, gap)
-    _report(next(iter(problems.values())), certificates, model, estimator, as_json, quiet)
+    rows = common.rows_for(estimator, data, model, float64=float64, zero_based=zero_based)
+    problem = _bias(estimator, bias, bias_scale)
+    if kernel:
+        from softmargin.cli import certify_kernel
+
+        if rows.X.shape[0] != rows.X.shape[1] and estimator.kernel == "precomputed":
+            raise ValueError(
+                f"{data} has {rows.X.shape[0]} rows of {rows.X.shape[1]} kernel values: give training rows"
+            )
+        certificates = certify_kernel.certified(estimator, rows.X, rows.y, problem, gap, jobs)
+    else:
+        certificates = _certified(estimator, _problems(estimator, rows.X, rows.y, problem, jobs), gap)
+    shape = {"rows": rows.X.shape[0], "features": rows.X.shape[1]}
+    _report(shape, problem, certificates, model, estimator, as_json, quiet)
 
 
 def _bias(estimator: Any, kind: Bias | None, scale: float | None) -> dict[str, Any]:
@@ -97,10 +116,7 @@ def _problems(estimator: Any, X: Any, y: Any, bias: dict[str, Any], jobs: int | 
     if not hasattr(estimator, "classes_"):
         return {"": Problem.of(X, y, loss=EpsilonInsensitive(estimator.epsilon), **options)}
     classes = estimator.classes_
-    unknown = y[~np.isin(y, classes)]
-    if len(unknown):
-        known = ", ".join(map(str, classes.tolist()))
-        raise ValueError(f"the data have the label {unknown[0]:g}, which is not among the model's: {known}")
+    common.check_labels(y, classes)
     index = np.searchsorted(classes, y)
     weight = validate.class_weights(estimator.class_weight, classes, index, np.ones(len(y)))[index]
     kept = weight > 0.0
@@ -125,7 +141,13 @@ def _certified(estimator: Any, problems: dict[str, Problem], gap: float) -> dict
 
 
 def _report(
-    problem: Problem, found: dict[str, Certificate], model: Path, estimator: Any, as_json: bool, quiet: bool
+    shape: dict[str, int],
+    problem: dict[str, Any],
+    found: dict[str, Certificate],
+    model: Path,
+    estimator: Any,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Print what is proven."""
     from softmargin import Certificate
@@ -133,20 +155,22 @@ def _report(
     total = Certificate(sum(c.primal for c in found.values()), sum(c.dual for c in found.values()))
     facts = {
         "model": str(model),
-        "rows": problem.n,
-        "features": problem.n_features,
-        "loss": getattr(estimator, "loss", "epsilon_insensitive"),
+        **shape,
+        "loss": getattr(estimator, "loss", "hinge" if hasattr(estimator, "classes_") else "epsilon_insensitive"),
         "C": estimator.C,
-        "bias": problem.bias,
+        "bias": problem["bias"],
         "primal": total.primal,
         "dual": total.dual,
         "relative_gap": total.relative_gap,
     }
-    if problem.bias == "penalised":
-        facts["bias_scale"] = problem.bias_scale
+    if "bias_scale" in problem:
+        facts["bias_scale"] = problem["bias_scale"]
+    kernel = hasattr(estimator, "kernel")
+    if kernel:
+        facts["kernel"] = estimator.kernel if isinstance(estimator.kernel, str) else repr(estimator.kernel)
     if len(found) > 1:
-        facts["classes"] = [
-            {"label": label, "primal": c.primal, "dual": c.dual, "relative_gap": c.relative_gap}
+        facts["pairs" if kernel else "classes"] = [
+            {"labels" if kernel else "label": label, "primal": c.primal, "dual": c.dual, "relative_gap": c.relative_gap}
             for label, c in found.items()
         ]
     if as_json:
@@ -154,12 +178,16 @@ def _report(
     elif quiet:
         print(f"{total.relative_gap:.2e}")
     else:
-        bias = {"none": "no bias", "free": "free bias", "penalised": f"bias penalised at scale {problem.bias_scale:g}"}[
-            problem.bias
-        ]
-        size = f"{problem.n} rows, {problem.n_features} features"
-        shown = {"problem": f"{size}, {facts['loss']} loss, C={facts['C']:g}, {bias}"}
-        shown |= {f"class {label}": _line(certificate) for label, certificate in found.items() if label}
+        size = f"{shape['rows']} rows, {shape['features']} features"
+        kind = f"{facts['kernel']} kernel, " if kernel else ""
+        biases = {"none": "no bias", "free": "free bias"}
+        bias = biases.get(problem["bias"]) or f"bias penalised at scale {problem['bias_scale']:g}"
+        shown = {"problem": f"{size}, {kind}{facts['loss']} loss, C={facts['C']:g}, {bias}"}
+        shown |= {
+            f"{'classes' if kernel else 'class'} {label}": _line(certificate)
+            for label, certificate in found.items()
+            if label
+        }
         common.print_facts(shown | {"total" if len(found) > 1 else "model": _line(total)})
 
 

@@ -115,16 +115,45 @@ def read_model(path: Path) -> Any:
     return load(path)
 
 
-def fit_to(model: Any, X: Any, data: str, path: Path) -> Any:
-    """The rows with as many columns as the model has: more where the file ends early, an error where it has more."""
-    n = model.n_features_in_
+def rows_for(model: Any, data: str, path: Path, *, float64: bool, zero_based: bool | None, **options: Any) -> Loaded:
+    """The rows and labels of a file that a model is to be used with: as many columns as the model has.
+
+    Files that end early get more columns; those that have more are an error, unless the model's file left it open how
+    many there are, as LIBSVM's do. Of the rows of a precomputed kernel, the serial numbers are left out.
+    """
+    precomputed = serials_first(getattr(model, "kernel", None), zero_based)
+    X, y, first = read_rows(data, float64=float64, zero_based=precomputed or zero_based, model=model, **options)
+    X, n = X[:, 1:] if precomputed else X, model.n_features_in_
+    if X.shape[1] > n and hasattr(model, "kernel") and not hasattr(model, "certificate_"):
+        from softmargin.libsvm import widen
+
+        widen(model, n := X.shape[1])
     if X.shape[1] > n:
         raise ValueError(
             f"{data} has {X.shape[1]} features and the model {path} has {n}: they do not belong together, "
             "unless --zero-based or --one-based was forgotten"
         )
     X.resize(X.shape[0], n)
-    return X
+    return Loaded(X, y, first)
+
+
+def serials_first(kernel: Any, zero_based: bool | None) -> bool | None:
+    """True for a precomputed kernel, whose rows begin with their serial number, 0:1, 0:2 and so on; else None."""
+    if kernel != "precomputed":
+        return None
+    if zero_based is not None:
+        raise typer.BadParameter("rows of a precomputed kernel begin with 0: as they are", param_hint="--zero-based")
+    return True
+
+
+def check_labels(y: Any, classes: Any) -> None:
+    """Refuse labels that a model does not know."""
+    import numpy as np
+
+    unknown = y[~np.isin(y, classes)]
+    if len(unknown):
+        known = ", ".join(map(str, classes.tolist()))
+        raise ValueError(f"the data have the label {unknown[0]:g}, which is not among the model's: {known}")
 
 
 def class_weights(text: str | None) -> Any:

@@ -15,7 +15,7 @@ LINES = 65536  # written at once
 
 def command(
     data: common.Data,
-    model: Annotated[Path, typer.Argument(help="Model of softmargin or LIBLINEAR.")],
+    model: Annotated[Path, typer.Argument(help="Model of softmargin, LIBLINEAR or LIBSVM.")],
     output: Annotated[Path | None, typer.Argument(help="File to write; '-' or none for the standard output.")] = None,
     scores: Annotated[
         bool,
@@ -44,12 +44,11 @@ def command(
         if target.exists() and model.exists() and target.samefile(model):
             raise typer.BadParameter(f"{target} is the model: choose another path", param_hint="OUTPUT")
     estimator = common.read_model(model)
-    classifies = hasattr(estimator, "classes_")
+    classifies = hasattr(estimator, "decision_function")  # outliers from others, too
     if scores and not classifies:
         raise typer.BadParameter(f"{model} is a regression, whose predictions are its scores", param_hint="--scores")
-    X, labels, _ = common.read_rows(data, float64=float64, zero_based=zero_based, model=estimator, multilabel=True)
+    X, labels, _ = common.rows_for(estimator, data, model, float64=float64, zero_based=zero_based, multilabel=True)
     y = _single(labels, data)
-    X = common.fit_to(estimator, X, data, model)
     predicted = estimator.predict(X)
     _write(estimator.decision_function(X) if scores else predicted, target)
     facts = {"rows": X.shape[0]} | _measured(y, predicted, classifies)

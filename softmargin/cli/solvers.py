@@ -17,6 +17,7 @@ def command(as_json: common.AsJson = False) -> None:
     table: list[dict[str, Any]] = [
         {
             "name": name,
+            "problems": list(solver.supports.problems),
             "losses": [loss.__name__ for loss in solver.supports.losses],
             "biases": list(solver.supports.biases),
             "step": solver.supports.step,
@@ -31,7 +32,7 @@ def command(as_json: common.AsJson = False) -> None:
     from rich.table import Table
 
     shown = Table()
-    for title in ("solver", "losses", "biases"):
+    for title in ("solver", "problems", "losses", "biases"):
         shown.add_column(title, no_wrap=True)
     for title in ("cost of a step", "source"):
         shown.add_column(title, overflow="fold")

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from softmargin.gram import Gram
 from softmargin.kernel_problem import Box, KernelProblem
 from softmargin.losses import Hinge
 from softmargin.problem import Iterate, Model, Work
@@ -41,7 +42,8 @@ MARGIN, SURE = 0.5, 0.1  # rows so near to their target are active: after a samp
 DOUBTFUL = 0.8  # rows so near after a sample are looked at before all others
 ALL = 0.7  # when more than this share would be active, all are
 LEFT, STRICTER = 0.4, 0.5  # the share of the goal to which the active rows are solved first; after every check
-LOOK = 8  # rounds between two looks at the gap
+LOOK = 8  # blocks between two looks at all active rows
+NEAR_SOLVED = 1.0  # the gap is not computed while a violation is larger, in typical targets
 
 
 @dataclass
@@ -57,7 +59,7 @@ class State:
     block: Any  # the variables of the last block
     model: Model
     left: float  # the share of the goal to which the active rows are solved
-    idle: bool  # whether they were from the beginning, at the last step
+    idle: bool  # whether they were from the beginning of the last step on
     gap: float  # at the last check of all rows
     work: Work
 
@@ -132,51 +134,64 @@ class ActiveSet:
         gram.focus(s.active)
         box, variables, place = _among(problem, s.active)
         goal = s.left * self.gap if s.level == 0 else SAMPLE_GAP
-        size, groups = min(LISTS if gram.sparse or gram.n <= LISTS else BLOCK, gram.capacity), len(box.totals)
-        a, diagonal = s.a[variables], gram.diagonal[box.row]
-        block = np.searchsorted(variables, s.block[np.isin(s.block, variables)])
-        solved, whole = False, gram.complete and len(a) <= LISTS
-        for k in range(ROUNDS):
-            if (whole or k % LOOK == 0) and box.gap(s.f[place], a, goal) <= goal:
-                solved, s.idle = True, k == 0
-                break
-            d = box.t - s.f[place]
-            up, down = a < box.hi, a > box.lo
-            kept = gram.slot[box.row] >= 0
+        a = s.a[variables]
+        s.idle = True
+        for _ in range(ROUNDS // LOOK):
+            d, up, down = box.t - s.f[place], a < box.hi, a > box.lo
             worst = _violation(box, d, up, down)
-            own = _violation(box, d, up & kept, down & kept)
-            if own <= WORTH * worst:
-                more = min(max(size, int(GROW * kept.sum())), max(gram.capacity // 2, 1))
-                new = _newcomers(box, d, up, down, kept, more)
-                if not kept.any():
-                    new = np.union1d(np.flatnonzero(a)[: gram.capacity // 2], _balanced_start(d, up, down, more))
-                gram.fetch(box.row[new])
+            near = worst < NEAR_SOLVED * _typical(box, box.best_offsets(s.f[place]))
+            if near and box.gap(s.f[place], a, goal) <= goal:
+                break
+            kept = gram.slot[box.row] >= 0
+            if _violation(box, d, up & kept, down & kept) <= WORTH * worst:
+                gram.fetch(box.row[_newcomers(box, d, up, down, kept, a, gram.capacity)])
                 kept = gram.slot[box.row] >= 0
-                own = _violation(box, d, up & kept, down & kept)
-            every = np.arange(len(a))
-            block = every if whole else _chosen(box, d, up & kept, down & kept, a, block[kept[block]], size)
-            slots, before = gram.fetch(box.row[block]), a[block]
-            part, after, left = box.only(block), before.copy(), d[block]
-            steps = solve_block(
-                gram.store.square(slots, place[block]),
+            if not self._blocks(gram, s, box, a, place, np.flatnonzero(kept), variables, WORTH * worst):
+                break  # nothing to gain that rounding would not hide
+            s.idle = False
+        else:
+            s.a[variables] = a
+            return False
+        s.a[variables] = a
+        return True
+
+    def _blocks(
+        self, gram: Gram, s: State, box: Box, a: Any, place: Any, working: Any, variables: Any, goal: float
+    ) -> bool:
+        """Some blocks of the working set, fewer if its violation falls to `goal`; returns whether anything moved."""
+        inside, diagonal = box.only(working), gram.diagonal[box.row[working]]
+        whole = gram.complete and len(a) <= LISTS
+        size = min(LISTS if gram.sparse or gram.n <= LISTS else BLOCK, gram.capacity)
+        block = np.searchsorted(variables[working], s.block[np.isin(s.block, variables[working])])
+        moved_at_all = False
+        for _ in range(1 if whole else LOOK):
+            mine = a[working]
+            d, up, down = inside.t - s.f[place[working]], mine < inside.hi, mine > inside.lo
+            own = _violation(inside, d, up, down)
+            if own <= goal and moved_at_all:
+                break
+            block = np.arange(len(working)) if whole else _chosen(inside, d, up, down, mine, block, size)
+            part, after, slots = inside.only(block), mine[block], gram.fetch(inside.row[block])
+            solve_block(
+                gram.store.square(slots, place[working[block]]),
                 diagonal[block],
-                left,
+                d[block],
                 part.lo,
                 part.hi,
                 part.group,
-                groups,
+                len(box.totals),
                 after,
                 INNER * own,
                 STEPS * size,
             )
-            if steps == 0:  # nothing to gain that rounding would not hide
-                solved, s.idle = True, k == 0
+            moved = after != mine[block]
+            if not moved.any():
                 break
-            moved = after != before
-            a[block] = after
-            gram.update(s.f, slots[moved], (after - before)[moved])
-        s.a[variables], s.block = a, variables[block]
-        return solved
+            moved_at_all = True
+            a[working[block]] = after
+            gram.update(s.f, slots[moved], (after - mine[block])[moved])
+        s.block = variables[working[block]]
+        return moved_at_all
 
     def _widen(self, problem: KernelProblem, s: State) -> None:
         """From a sample to the next larger one, in the end to all rows: find those that may matter."""
@@ -228,7 +243,12 @@ class ActiveSet:
 def _shortfall(box: Box, z: Any, beta: Any = None) -> Any:
     """How far scores are on the wrong side of their targets, in typical targets."""
     beta = box.best_offsets(z) if beta is None else beta
-    return box.shortfall(z, beta) / max(float(np.abs(box.t - box.offset(beta)).mean()), 1e-300)
+    return box.shortfall(z, beta) / _typical(box, beta)
+
+
+def _typical(box: Box, beta: Any) -> float:
+    """The size of a typical target, seen from β: about one, in classification."""
+    return max(float(np.abs(box.t - box.offset(beta)).mean()), 1e-300)
 
 
 def _universe(problem: KernelProblem, rows: Any) -> tuple[Box, Any]:
@@ -259,20 +279,22 @@ def _violation(box: Box, d: Any, up: Any, down: Any) -> float:
     return max(float(d[u].max(initial=-np.inf)) - float(d[v].min(initial=np.inf)) for u, v in pairs)
 
 
-def _newcomers(box: Box, d: Any, up: Any, down: Any, kept: Any, count: int) -> Any:
-    """The worst violators outside the working set, seen from where its own conditions meet."""
+def _newcomers(box: Box, d: Any, up: Any, down: Any, kept: Any, a: Any, capacity: int) -> Any:
+    """Who joins the working set: the worst violators outside it, seen from where its own conditions meet.
+
+    A new set begins with the variables that are not zero, and as many that may rise as may fall.
+    """
+    most = max(capacity // 2, 1)
+    if not kept.any():
+        sides = [_largest(key, np.flatnonzero(side), min(BLOCK, most) // 2) for side, key in ((up, d), (down, -d))]
+        return np.union1d(np.flatnonzero(a)[:most], np.concatenate(sides))[: 2 * most]
     middle: Any = 0.0
     for g in range(len(box.totals)):
         mine = kept & (box.group == g)
         top, bottom = d[up & mine].max(initial=-np.inf), d[down & mine].min(initial=np.inf)
         middle = np.where(box.group == g, 0.5 * (top + bottom) if np.isfinite(top - bottom) else 0.0, middle)
     wrong = np.maximum(np.where(up, d - middle, -np.inf), np.where(down, middle - d, -np.inf))
-    return _largest(wrong, np.flatnonzero((wrong > 0.0) & ~kept), count)
-
-
-def _balanced_start(d: Any, up: Any, down: Any, count: int) -> Any:
-    """The first working set: as many that may rise as may fall."""
-    return np.concatenate([_largest(key, np.flatnonzero(side), count // 2) for side, key in ((up, d), (down, -d))])
+    return _largest(wrong, np.flatnonzero((wrong > 0.0) & ~kept), min(max(BLOCK, int(GROW * kept.sum())), most))
 
 
 def _largest(key: Any, some: Any, count: int) -> Any:
