@@ -26,6 +26,8 @@ ROWS = 512
 LEAST = 1e-7  # values below this share of the largest are next to nothing
 MANY, FEW = 5000, 0.05  # of so many rows those are kept as lists whose share of other values is at most this
 EVICT = 0.2  # the share of the lists that leaves when there is no room
+PIECE, GROUP = 1 << 23, 1 << 24  # values of one side of a tile at most; of all left sides that are packed at a time
+KEPT = 0.1  # right sides are kept packed when they take at most this share of the memory
 SMALL = 200_000  # kernel values that are not worth a second thread
 PROBES = 32  # rows on which rounding is measured
 ASYMMETRY = 1e-5  # how far a kernel may be from symmetric and definite, in units of its largest value
@@ -111,10 +113,13 @@ class Gram:
 
     def _open(self, allowed: int, values: Any = None) -> None:
         """Begin with an empty store of at most so many values, or with the one that holds them all."""
-        self.allowed, self.budget = allowed, min(allowed, self.n**2)
+        sides = 0 if self.known else self.n * self.X.shape[1]
+        self._keeps_sides = 0 < sides <= KEPT * allowed
+        self.allowed, self.budget = allowed, min(allowed - sides * self._keeps_sides, self.n**2)
         self.complete, self.sparse = values is not None, values is None and self._few and self.n >= MANY
         self.asked = self.computed = 0
         self._memo: tuple[Any, Any] | None = None
+        self._packed: dict[Any, Any] = {}
         self.columns = np.arange(0)
         if values is not None:
             self._memory = values.reshape(-1)
@@ -225,20 +230,37 @@ class Gram:
 
         `part` and `columns` are slices of the two; tiles of the same columns come one after the other.
         """
-        parts = [slice(first, first + ROWS) for first in range(0, len(index), ROWS)]
-        rows = [self._rows(index[part], "left") for part in parts]
-        n_tiles = -(-len(others) // TILE)
-
-        def task(first: int, last: int, _: int) -> None:
-            for tile in range(int(first), int(last)):
-                columns = slice(tile * TILE, min((tile + 1) * TILE, len(others)))
-                right = self._rows(others[columns], "right")
-                for part, left in zip(parts, rows, strict=True):
-                    use(part, columns, self._block(left, right))
-
+        width = 1 if self.known else max(self.X.shape[1], 1)
+        height, tile = (max(min(most, PIECE // width), 48) for most in (ROWS, TILE))
+        together = max(GROUP // (width * height), 1) * height  # rows that are packed at a time
+        n_tiles = -(-len(others) // tile)
         small = len(index) * len(others) < SMALL or not self.kernel.threads
-        share(task, n_tiles, 1 if small else min(self.n_jobs, n_tiles))
+        for begin in range(0, len(index), together):
+            end = min(begin + together, len(index))
+            parts = [slice(first, min(first + height, end)) for first in range(begin, end, height)]
+            rows = [self._rows(index[part], "left") for part in parts]
+
+            def task(first: int, last: int, _: int) -> None:
+                for k in range(int(first), int(last)):
+                    columns = slice(k * tile, min((k + 1) * tile, len(others)))
+                    right = self._columns(others, columns)
+                    for part, left in zip(parts, rows, strict=True):  # noqa: B023
+                        use(part, columns, self._block(left, right))
+
+            share(task, n_tiles, 1 if small else min(self.n_jobs, n_tiles))
         self.computed += len(index) * len(others)
+
+    def _columns(self, others: Any, columns: slice) -> Any:
+        """The right side of a tile. Where all rows are asked for and there is room, it is kept: packing it costs as much
+        as multiplying it with some fifty rows."""
+        if len(others) < self.n or not self._keeps_sides:
+            return self._rows(others[columns], "right")
+        key = columns.start, columns.stop, self.fine
+        if key not in self._packed:
+            if self.fine and any(not fine for *_, fine in self._packed):
+                self._packed.clear()
+            self._packed[key] = self._rows(others[columns], "right")
+        return self._packed[key]
 
     def _rows(self, chosen: Any, side: Any) -> Any:
         """Rows ready to be multiplied; for known values, where they stand."""
