@@ -13,9 +13,10 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
-from softmargin import EpsilonInsensitive, Hinge, Logistic, Problem, SquaredHinge
+from softmargin import SOLVERS, EpsilonInsensitive, Hinge, Logistic, Problem, SquaredHinge
 from softmargin import solve as solve
 
+LINEAR = {name: kind for name, kind in SOLVERS.items() if "linear" in kind.supports.problems}
 EPSILON = 0.1
 LOSSES = {"hinge": Hinge(), "squared": SquaredHinge(), "logistic": Logistic(), "epsilon": EpsilonInsensitive(EPSILON)}
 BIASES = ("none", "free", "penalised")

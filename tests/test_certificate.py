@@ -128,7 +128,7 @@ def test_certify_any_model(loss, bias):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (Model([1.0]), "1 weights and the data 6 features"),
+        (Model([1.0]), "1 weights and the problem 6"),
         (Model([np.nan] * 6), "not finite"),
         (Model([1.0] * 6, np.inf), "not finite"),
         (Model([1.0] * 6, 1.0), "bias"),

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import data, problem, solve
+from helpers import LINEAR, data, problem, solve
 from sklearn.exceptions import ConvergenceWarning
 
 import softmargin
-from softmargin import SOLVERS, DualDescent, Model, Newton, Stop
+from softmargin import DualDescent, Model, Newton, Stop
 from softmargin.problem import Iterate
 
 HERE = Path(__file__).parent
@@ -56,7 +56,7 @@ def interrupt():
 # ---- stopping ----
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", LINEAR)
 def test_by_gap(solver):
     solution = solve(easy(), solver, Stop(gap=1e-5, passes=math.inf))
     assert solution.status.name == "CONVERGED"
@@ -65,7 +65,7 @@ def test_by_gap(solver):
     assert solution.history.time_to(0.0) == math.inf or solution.certificate.gap == 0.0
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", LINEAR)
 def test_by_passes(solver):
     solution = solve(endless(), solver, Stop(gap=NEVER, passes=20))
     assert solution.status.name == "PASSES"
@@ -87,7 +87,7 @@ def test_without_any_time_there_is_still_a_model():
     assert np.isfinite(solution.model.w).all()
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", LINEAR)
 def test_a_gap_of_zero_means_as_far_as_the_passes_go(solver):
     assert solve(easy(), solver, Stop(gap=0.0, passes=30)).certificate.relative_gap < 1e-2
 
@@ -154,7 +154,7 @@ def test_the_solution_is_not_the_solvers_memory():
     np.testing.assert_array_equal(solution.a, a)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", LINEAR)
 def test_certificates_are_few(solver):
     solution = solve(endless(), solver, Stop(gap=NEVER, passes=3000))
     assert len(solution.history) <= 3 + math.log2(3000 / 30)
@@ -232,7 +232,7 @@ def test_the_first_interrupt_ends_the_run_with_its_best_model():
     assert signal.getsignal(signal.SIGINT) is usual
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", LINEAR)
 def test_an_interrupt_in_the_first_step(solver):
     solution = solve(endless(), solver, Stop(gap=NEVER), watchers=[Watch(1, interrupt)])
     assert solution.status.name == "INTERRUPTED"
@@ -364,7 +364,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(name, tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "epsilon"])
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", LINEAR)
 def test_going_on_is_exact_for_every_loss(name, loss, tmp_path):
     p, path = endless(100, loss), tmp_path / "run"
 

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from helpers import BIASES, CASES, LOSSES, data, objective, optimum, problem, solve, stored
+from helpers import BIASES, CASES, LINEAR, LOSSES, data, objective, optimum, problem, solve, stored
 
 from softmargin import SOLVERS, Stop
 from softmargin.problem import Iterate
@@ -12,7 +12,7 @@ from softmargin.problem import Iterate
 GAP = 1e-6
 EVERY = [
     (solver, loss, bias)
-    for solver, kind in SOLVERS.items()
+    for solver, kind in LINEAR.items()
     for loss in LOSSES
     for bias in BIASES
     if isinstance(LOSSES[loss], kind.supports.losses) and bias in kind.supports.biases
@@ -147,7 +147,7 @@ def test_the_same_seed_gives_the_same_bits(solver, loss, bias, n_jobs):
 
 
 @pytest.mark.parametrize(
-    "solver", [name for name, kind in SOLVERS.items() if "seed" in getattr(kind, "__annotations__", {})]
+    "solver", [name for name, kind in LINEAR.items() if "seed" in getattr(kind, "__annotations__", {})]
 )
 def test_another_seed_gives_another_run_to_the_same_optimum(solver):
     X, y, _ = data("tall", "hinge")
@@ -157,7 +157,7 @@ def test_another_seed_gives_another_run_to_the_same_optimum(solver):
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", LINEAR)
 def test_float32_is_the_same_problem(solver, storage):
     X, y, _ = data("tall", "hinge")
     X = stored(X.astype(np.float32), storage)  # its values are float64 numbers too
@@ -169,7 +169,7 @@ def test_float32_is_the_same_problem(solver, storage):
     assert max(one.certificate.dual, other.certificate.dual) <= min(one.certificate.primal, other.certificate.primal)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", LINEAR)
 def test_weights_are_repetitions(solver):
     X, y, _ = data("tall", "hinge")
     times = np.random.default_rng(0).integers(0, 4, len(y))
@@ -198,7 +198,7 @@ def test_a_step_is_about_one_pass_and_view_is_honest(solver, loss, bias):
     assert iterate.work.passes > begun, "a run that is limited by passes must end"
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", LINEAR)
 def test_data_are_never_written(solver):
     X, y, _ = data("tall", "hinge")
     for array in (X, y):
