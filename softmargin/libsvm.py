@@ -243,6 +243,8 @@ def _coefficients(lines: Lines, n: int, width: int) -> tuple[Any, list[str]]:
         row = [float(word) for word in words[:width] if ":" not in word]
         if len(row) != width or not all(map(math.isfinite, row)):
             raise ValueError(f"{' '.join(words)[:60]!r} does not begin with {width} finite coefficients")
+        if any("#" in word for word in words):  # a comment, in data files
+            raise ValueError("'#' is not expected among index:value")
         coef.append(row)
         texts.append(" ".join(words[width:]))
     if len(coef) != n:

@@ -299,9 +299,10 @@ GOOD = [
         (10, "nan 1:1", 10, "does not begin with 1 finite"),
         (10, "1:1", 10, "does not begin with 1 finite"),
         (10, "x 1:1", 10, "could not convert"),
-        (10, "1 2 1:1", 10, ""),
+        (10, "1 2 1:1", 10, "'2' is not a feature: expected index:value"),
+        (10, "1 1:1 # 2:1", 10, "'#' is not expected"),
         (11, "-2 0:1", 11, "index"),
-        (11, "-2 1:x", 11, ""),
+        (11, "-2 1:x", 11, "x"),
         (12, None, 11, "there are 2 support vectors where total_sv is 3"),
     ],
 )

@@ -56,7 +56,8 @@ def _parts(estimator: Any, kernel: Any, X: Any, y: Any, bias: dict[str, Any]) ->
         return {"": Part(np.arange(len(y)), y, np.full(len(y), estimator.C), of_rows[:, 0] + intercept[0], square)}
     classes = estimator.classes_
     check_labels(y, classes)
-    index = np.searchsorted(classes, y)
+    ascending = np.argsort(classes)  # models from LIBSVM have them in any order
+    index = ascending[np.searchsorted(classes[ascending], y)]
     c = estimator.C * validate.class_weights(estimator.class_weight, classes, index, np.ones(len(y)))[index]
     pairs = list(itertools.combinations(range(len(classes)), 2))
     ends, weights = np.cumsum(estimator.n_support_), np.zeros((len(pairs), coef.shape[1]))

@@ -49,7 +49,12 @@ ZeroBased = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", callback=threads, help="Threads; -1 for all processors.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", "-j", callback=threads, help="Threads; -1 for all processors (default: 1, for kernel models all)."
+    ),
+]
 ClassWeight = Annotated[
     str | None,
     typer.Option(help="Factors of C for classes: 'balanced', or for example '1=2,-1=0.5'.", show_default=False),

@@ -13,14 +13,16 @@ def command(as_json: common.AsJson = False) -> None:
     Example: `softmargin solvers`
     """
     from softmargin import SOLVERS
+    from softmargin.solvers import AUTO
 
+    others = "; ".join(f"{problem}: as {name}" for problem, name in AUTO.items() if name != "auto")
     table: list[dict[str, Any]] = [
         {
             "name": name,
-            "problems": list(solver.supports.problems),
+            "problems": list(AUTO if name == "auto" else solver.supports.problems),
             "losses": [loss.__name__ for loss in solver.supports.losses],
             "biases": list(solver.supports.biases),
-            "step": solver.supports.step,
+            "step": solver.supports.step + (f"; {others}" if name == "auto" else ""),
             "source": solver.supports.source,
         }
         for name, solver in SOLVERS.items()
