@@ -83,8 +83,8 @@ def test_the_same_seed_gives_the_same_bits(solver, machine, bias):
 
 @TRIPLES
 def test_a_warm_start_from_the_solution_is_done_at_once(solver, machine, bias):
-    _, solution = fitted(solver, machine, bias)
-    again = fitted(solver, machine, bias, gap=1.1 * goal(solver), start=Iterate(solution.model, solution.a))[1]
+    p, solution = fitted(solver, machine, bias)
+    again = solve(p, solver, Stop(gap=1.1 * goal(solver), passes=PASSES), start=Iterate(solution.model, solution.a))
     assert again.status.name == "CONVERGED"
     assert again.certificate.work.passes == 0
     assert len(again.history) == 1
