@@ -288,6 +288,8 @@ class Gram:
         """
         if self._memo is None or not np.array_equal(self._memo[0], coef):
             self._memo = coef.copy(), self.scores_of(coef, np.arange(self.n))
+        else:
+            self.asked += int(np.count_nonzero(coef)) * self.n
         return self._memo[1]
 
     def scores_of(self, coef: Any, rows: Any) -> Any:

@@ -16,20 +16,28 @@ from softmargin.store import add_rows
 from softmargin.threads import share
 
 VECTORS, ROWS = 512, 1024  # of a tile
+PROBES, COARSE = 16, 1e-5  # single precision is used where scores of some rows are not more wrong than this
 
 
 def weighted_kernels(kernel: Kernel, vectors: Any, X: Any, coef: Any, n_jobs: int = 1) -> Any:
     """``Σ coef[r, s] k(x, vectorₛ)`` of every row x of X, a column for every row of `coef`."""
-    out = np.zeros((len(coef), X.shape[0]))
     if sp.issparse(X) != sp.issparse(vectors):
         vectors = sp.csr_array(vectors) if sp.issparse(X) else vectors.toarray()
+    some = slice(0, X.shape[0], max(X.shape[0] // PROBES, 1))
+    exact, coarse = (_scores(kernel, vectors, X[some], coef, 1, kind) for kind in (np.float64, np.float32))
+    good = np.abs(exact - coarse).max(initial=0.0) <= COARSE * max(np.abs(exact).max(initial=0.0), 1.0)
+    return _scores(kernel, vectors, X, coef, n_jobs, np.float32 if good else np.float64)
+
+
+def _scores(kernel: Kernel, vectors: Any, X: Any, coef: Any, n_jobs: int, precision: Any) -> Any:
+    out = np.zeros((len(coef), X.shape[0]))
     parts = [slice(first, first + VECTORS) for first in range(0, vectors.shape[0], VECTORS)]
-    left = [packed(vectors[part], "left", np.float32) for part in parts]
+    left = [packed(vectors[part], "left", precision) for part in parts]
 
     def task(first: int, last: int, _: int) -> None:
         for tile in range(int(first), int(last)):
             rows = slice(tile * ROWS, min((tile + 1) * ROWS, X.shape[0]))
-            right = packed(X[rows], "right", np.float32)
+            right = packed(X[rows], "right", precision)
             for part, block in zip(parts, left, strict=True):
                 _add(kernel.block(block, right), coef[:, part], out[:, rows])
 

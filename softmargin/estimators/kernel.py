@@ -43,7 +43,7 @@ class KernelSVM(SVM):
         gamma = self.gamma
         if isinstance(gamma, str):
             validate.choice("gamma", gamma, ("scale", "auto"))
-            if self.kernel == "precomputed":
+            if _is_precomputed(self.kernel):
                 return 1.0
             if gamma == "auto":
                 return 1.0 / int(X.shape[1])
@@ -70,7 +70,7 @@ class KernelSVM(SVM):
         """Set the support vectors; for a precomputed kernel there are none to keep."""
         self.support_ = support.astype(np.int32)
         self.shape_fit_ = X.shape
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        precomputed = _is_precomputed(self.kernel)
         self.support_vectors_ = np.empty((0, 0)) if precomputed else X[support]
         self.fit_status_ = 0 if self.converged_ else 1
 
@@ -80,7 +80,7 @@ class KernelSVM(SVM):
 
         check_is_fitted(self)
         X = validate.matrix(X, estimator=self, reset=False)
-        if isinstance(self.kernel, str) and self.kernel == "precomputed":
+        if _is_precomputed(self.kernel):
             if X.shape[1] != self.shape_fit_[0]:
                 raise ValueError(
                     f"X.shape[1]={X.shape[1]} should be {self.shape_fit_[0]}, the number of training rows: "
@@ -97,7 +97,7 @@ class KernelSVM(SVM):
     @property
     def coef_(self) -> Any:
         """The weights of the features, for the linear kernel."""
-        if self.kernel != "linear":
+        if not (isinstance(self.kernel, str) and self.kernel == "linear"):
             raise AttributeError("coef_ is only available when using a linear kernel")
         return self._linear_weights()
 
@@ -111,7 +111,7 @@ class KernelSVM(SVM):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = _is_precomputed(self.kernel)
         tags.input_tags.sparse = not callable(self.kernel)
         return tags
 
@@ -643,7 +643,7 @@ time_limit, n_jobs, random_state, verbose, callbacks, checkpoint
         if self.early_stopping:
             if not 0.0 < validate.positive("validation_fraction", self.validation_fraction, "it is a share") < 1.0:
                 raise ValueError(f"validation_fraction={self.validation_fraction!r} is not a share between 0 and 1")
-            if isinstance(self.kernel, str) and self.kernel == "precomputed":
+            if _is_precomputed(self.kernel):
                 raise ValueError("early_stopping=True needs rows to hold out, which a precomputed kernel does not have")
             weight = self._hold_out(X, y)
         self.validation_errors_: list[list[float]] = []
@@ -1022,6 +1022,12 @@ warm_start, callbacks, checkpoint
         array of shape (n,)
         """
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
+
+
+def _is_precomputed(kernel: Any) -> bool:
+    from softmargin.kernels import Precomputed
+
+    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
 
 
 def _cut(values: Any, one: slice, other: slice) -> Any:

@@ -121,7 +121,7 @@ class ActiveSet:
             else:
                 self._check(problem, s)
         asked, computed = gram.asked - asked, gram.computed - computed
-        s.work = s.work.plus(Work(asked / gram.n**2, 0, asked, computed))
+        s.work = s.work.plus(Work(max(asked, gram.n) / gram.n**2, 0, asked, computed))  # a step is never for free
         return s
 
     def view(self, problem: KernelProblem, s: State) -> Iterate:
@@ -286,7 +286,8 @@ def _newcomers(box: Box, d: Any, up: Any, down: Any, kept: Any, a: Any, capacity
     """
     most = max(capacity // 2, 1)
     if not kept.any():
-        sides = [_largest(key, np.flatnonzero(side), min(BLOCK, most) // 2) for side, key in ((up, d), (down, -d))]
+        each = max(min(BLOCK, most) // 2, 1)
+        sides = [_largest(key, np.flatnonzero(side), each) for side, key in ((up, d), (down, -d))]
         return np.union1d(np.flatnonzero(a)[:most], np.concatenate(sides))[: 2 * most]
     middle: Any = 0.0
     for g in range(len(box.totals)):
