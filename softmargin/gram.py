@@ -183,7 +183,7 @@ class Gram:
         self.capacity: int = self.store.capacity
         self.slot = np.full(self.n, -1)  # where each row is kept
         self._row = np.full(self.capacity, -1)  # which row each slot keeps
-        self._used, self._clock = np.zeros(self.capacity, np.int64), 0
+        self._used, self._since, self._clock = np.zeros(self.capacity, np.int64), np.zeros(self.capacity, np.int64), 0
 
     def _mostly_nothing(self) -> bool:
         """Whether most values are so small that rows are kept as lists."""
@@ -207,15 +207,20 @@ class Gram:
         missing = np.unique(index[~kept])
         if len(missing):
             slots = self._room(len(missing))
-            self.store.write(slots, 0, lambda use: self._tiles(missing, self.columns, use))
-            self.slot[missing], self._row[slots], self._used[slots] = slots, missing, self._clock
+            try:
+                self.store.write(slots, 0, lambda use: self._tiles(missing, self.columns, use))
+            except MemoryError:  # they are longer than was thought
+                slots = self._room(len(missing), everything=True)
+                self.store.write(slots, 0, lambda use: self._tiles(missing, self.columns, use))
+            self.slot[missing], self._row[slots] = slots, missing
+            self._used[slots] = self._since[slots] = self._clock
         return self.slot[index]
 
-    def _room(self, count: int) -> Any:
-        """Slots for new rows: free ones, and those of the rows that were not used for longest."""
+    def _room(self, count: int, everything: bool = False) -> Any:
+        """Slots for new rows: free ones, and those of the rows that were not used, or came, longest ago."""
         free, held = np.flatnonzero(self._row < 0), np.flatnonzero(self._row >= 0)
-        held = held[np.argsort(self._used[held], kind="stable")]
-        leave = max(count - len(free), 0)
+        held = held[np.lexsort((self._since[held], self._used[held]))]
+        leave = len(held) if everything else max(count - len(free), 0)
         if self.sparse and len(held) and count * self.store.mean() > self.store.free():
             leave = max(leave, min(len(held), int(np.ceil(count + len(held) * EVICT))))
         gone = held[:leave]
@@ -251,8 +256,8 @@ class Gram:
         self.computed += len(index) * len(others)
 
     def _columns(self, others: Any, columns: slice) -> Any:
-        """The right side of a tile. Where all rows are asked for and there is room, it is kept: packing it costs as much
-        as multiplying it with some fifty rows."""
+        """The right side of a tile, kept where all rows are asked for and there is room: packing it costs as much as
+        multiplying it with some fifty rows."""
         if len(others) < self.n or not self._keeps_sides:
             return self._rows(others[columns], "right")
         key = columns.start, columns.stop, self.fine

@@ -29,11 +29,10 @@ def _(problem: KernelProblem, iterate: Iterate) -> Certified:
         raise ValueError("the objective is not a finite number: the kernel's values or C are too large; scale them")
     if iterate.model.w.any() and not np.array_equal(iterate.model.w, found.seen.coef):
         primal, model = min((primal, model), _other(problem, iterate.model.w), key=lambda known: known[0])
-    floor = 0.0
+    floor = problem.floor
     if not box.totals.any():  # then zero is feasible, and no model needs to be worse
         beta = box.best_offsets(np.zeros(problem.n))
         at_zero = box.primal(0.0, np.zeros(problem.n), beta)
-        floor = ROUNDING * at_zero
         if primal > at_zero:
             primal, model = at_zero, Model(np.zeros(gram.n), problem.as_bias(beta))
         if dual <= 0.0:

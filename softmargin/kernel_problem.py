@@ -120,19 +120,17 @@ class Box(NamedTuple):
             low, high = (middle, high) if slope(middle, here[1]) * down > 0.0 else (low, middle)
         return best
 
-    def gap(self, z: Any, a: Any, enough: float = 0.0) -> float:
+    def gap(self, z: Any, a: Any, floor: float, enough: float = 0.0) -> float:
         """The relative gap of a dual point whose variables have the scores z, at the best scale of its model.
 
         The scale is not looked for where the gap is enough without, or beyond hope.
         """
         square = float(a @ z)
         dual = self.dual(square, a)
-        if not dual:
-            return np.inf
-        primal = self.primal(square, z, self.best_offsets(z))
-        if enough * abs(dual) < primal - dual < HOPELESS * enough * abs(dual) or not enough:
-            _, _, primal = self.best_model(square, z)
-        return abs(primal - dual) / abs(dual)
+        gap = _relative(self.primal(square, z, self.best_offsets(z)) - dual, dual, floor)
+        if enough < gap < HOPELESS * enough or not enough:
+            gap = _relative(self.best_model(square, z)[2] - dual, dual, floor)
+        return gap
 
     def nearest(self, a: Any) -> Any:
         """The point moved into the boxes, and to the totals by scaling one side down, or one side's room."""
@@ -144,6 +142,11 @@ class Box(NamedTuple):
                 room = (a - self.lo if off > 0.0 else self.hi - a)[mine]
                 a[mine] -= off * room / max(float(room.sum()), 1e-300)
         return np.clip(a, self.lo, self.hi)
+
+
+def _relative(gap: float, dual: float, floor: float) -> float:
+    """A gap as a fraction of the dual objective."""
+    return abs(gap) / max(abs(dual), floor) if dual or abs(gap) <= floor else np.inf
 
 
 class Seen(NamedTuple):
@@ -163,23 +166,25 @@ class Evaluation(NamedTuple):
     beta: Any
     primal: float
     dual: float
+    floor: float
 
     @property
     def gap(self) -> float:
         """The relative gap."""
-        return abs(self.primal - self.dual) / abs(self.dual) if self.dual else np.inf
+        return _relative(self.primal - self.dual, self.dual, self.floor)
 
     def exact_gap(self, box: Box) -> float:
         """About the relative gap that it would be without rounding of the scores."""
         scale, z = self.scale, self.seen.z[box.row]
         primal = box.primal(scale**2 * self.seen.square, scale * z, self.beta)
         blur = self.seen.blur * float(np.linalg.norm(self.seen.coef))
-        return (primal - self.dual - 0.5 * blur) / abs(self.dual) if self.dual else np.inf
+        return _relative(primal - self.dual - 0.5 * blur, self.dual, self.floor)
 
 
 SIGMAS = 3.0  # a score is taken to be wrong by so many standard deviations, always to the worse side
 HOPELESS = 1e4  # a gap so many times too large is not closed by a better scale
 FINEST, NEARER, SCALES = 1e-6, 8.0, 8  # the search for the best scale: its first step, how steps grow, how many
+NOTHING, ROUNDING = 1e-4, 1e-12  # of the largest objective there could be: what counts as zero
 BALANCED = 1e-11  # how far a sum may be from its total, in units of Σ|a|: rounding
 
 
@@ -248,6 +253,13 @@ class KernelProblem:
         return self.gram.n
 
     @property
+    def floor(self) -> float:
+        """The smallest objective that counts as more than zero."""
+        if self.box.totals.any():  # such an objective is ½‖w‖² of a w of this total
+            return NOTHING * 0.5 * float(np.abs(self.box.totals).sum()) ** 2 * float(self.gram.diagonal.max())
+        return ROUNDING * self.box.primal(0.0, np.zeros(self.n), self.box.best_offsets(np.zeros(self.n)))
+
+    @property
     def is_classification(self) -> bool:
         """Whether this is C-SVC."""
         return self.y is not None and np.array_equal(self.box.t, self.y)
@@ -287,7 +299,7 @@ class KernelProblem:
         else:
             scale, beta = 1.0, self.box.best_offsets(z)
             primal = self.box.primal(seen.square, z, beta)
-        found = Evaluation(seen, scale, beta, primal, self.box.dual(seen.square + blur, a))
+        found = Evaluation(seen, scale, beta, primal, self.box.dual(seen.square + blur, a), self.floor)
         self._memo[:] = [(a.copy(), self.gram.fine, found)]
         return found
 

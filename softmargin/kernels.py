@@ -213,9 +213,13 @@ class Callable:
             )
         return float(value.reshape(-1)[0])
 
+    def __repr__(self) -> str:
+        """Without an address, so that a checkpoint knows the kernel again in another process."""
+        return f"Callable({getattr(self.function, '__module__', '')}.{self._name})"
+
     @property
     def _name(self) -> str:
-        return getattr(self.function, "__name__", repr(self.function))
+        return str(getattr(self.function, "__qualname__", type(self.function).__qualname__))
 
     def diagonal(self, X: Any) -> Any:
         out = np.empty(X.shape[0])

@@ -16,6 +16,7 @@ from softmargin.store import add_rows
 from softmargin.threads import share
 
 VECTORS, ROWS = 512, 1024  # of a tile
+FEW = 4_000_000  # kernel values for which double precision costs nothing to speak of
 PROBES, COARSE = 16, 1e-5  # single precision is used where scores of some rows are not more wrong than this
 
 
@@ -23,6 +24,8 @@ def weighted_kernels(kernel: Kernel, vectors: Any, X: Any, coef: Any, n_jobs: in
     """``Σ coef[r, s] k(x, vectorₛ)`` of every row x of X, a column for every row of `coef`."""
     if sp.issparse(X) != sp.issparse(vectors):
         vectors = sp.csr_array(vectors) if sp.issparse(X) else vectors.toarray()
+    if X.shape[0] * vectors.shape[0] <= FEW:
+        return _scores(kernel, vectors, X, coef, 1, np.float64)
     some = slice(0, X.shape[0], max(X.shape[0] // PROBES, 1))
     exact, coarse = (_scores(kernel, vectors, X[some], coef, 1, kind) for kind in (np.float64, np.float32))
     good = np.abs(exact - coarse).max(initial=0.0) <= COARSE * max(np.abs(exact).max(initial=0.0), 1.0)

@@ -47,11 +47,13 @@ class KernelSVM(SVM):
                 return 1.0
             if gamma == "auto":
                 return 1.0 / int(X.shape[1])
-            if sp.issparse(X):
-                mean = float(X.mean())
-                variance = float(X.astype(np.float64).power(2).mean()) - mean**2
-            else:
-                variance = float(X.var(dtype=np.float64))
+            with np.errstate(over="ignore", invalid="ignore"):
+                if sp.issparse(X):
+                    variance = float(X.astype(np.float64).power(2).mean()) - float(X.mean()) ** 2
+                else:
+                    variance = float(X.var(dtype=np.float64))
+            if not np.isfinite(variance):
+                raise ValueError("the features are too large for gamma='scale': scale them")
             return 1.0 / float(X.shape[1] * variance) if variance > 0.0 else 1.0
         return validate.positive("gamma", gamma, "it scales the rows; 'scale' or 'auto' choose it from the data")
 
@@ -103,7 +105,7 @@ class KernelSVM(SVM):
 
     def _linear_weights(self) -> Any:
         coef = self.dual_coef_ @ self.support_vectors_
-        return sp.csr_array(coef) if sp.issparse(coef) else coef
+        return sp.csr_array(coef) if sp.issparse(self.support_vectors_) else coef
 
     def _weights(self, models: Sequence[Model]) -> dict[str, Any]:
         """Set later, when the support vectors are known."""
@@ -526,8 +528,8 @@ class SlackSVC(_Classifier):
     """Kernel classifier by its slack, trained with the Stochastic Batch Perceptron, certified.
 
     Finds the best margin that a total slack of n ν allows: maximises the level γ with
-    ``Σ max(0, γ − y (⟨w, φ(x)⟩ + b)) = n ν`` over ``‖w‖ ≤ 1``; scores are divided by γ. The optimum is that of `SVC` with
-    some C. More than two classes are trained one against one.
+    ``Σ max(0, γ − y (⟨w, φ(x)⟩ + b)) = n ν`` over ``‖w‖ ≤ 1``; scores are divided by γ. The optimum is that of `SVC`
+    with some C. More than two classes are trained one against one.
 
     Parameters
     ----------

@@ -121,7 +121,8 @@ class ActiveSet:
             else:
                 self._check(problem, s)
         asked, computed = gram.asked - asked, gram.computed - computed
-        s.work = s.work.plus(Work(max(asked, gram.n) / gram.n**2, 0, asked, computed))  # a step is never for free
+        passes = asked / gram.n**2
+        s.work = s.work.plus(Work(max(passes, 1.0) if s.idle else passes, 0, asked, computed))  # or limits do not help
         return s
 
     def view(self, problem: KernelProblem, s: State) -> Iterate:
@@ -140,7 +141,7 @@ class ActiveSet:
             d, up, down = box.t - s.f[place], a < box.hi, a > box.lo
             worst = _violation(box, d, up, down)
             near = worst < NEAR_SOLVED * _typical(box, box.best_offsets(s.f[place]))
-            if near and box.gap(s.f[place], a, goal) <= goal:
+            if near and box.gap(s.f[place], a, problem.floor, goal) <= goal:
                 break
             kept = gram.slot[box.row] >= 0
             if _violation(box, d, up & kept, down & kept) <= WORTH * worst:
@@ -293,7 +294,8 @@ def _newcomers(box: Box, d: Any, up: Any, down: Any, kept: Any, a: Any, capacity
     for g in range(len(box.totals)):
         mine = kept & (box.group == g)
         top, bottom = d[up & mine].max(initial=-np.inf), d[down & mine].min(initial=np.inf)
-        middle = np.where(box.group == g, 0.5 * (top + bottom) if np.isfinite(top - bottom) else 0.0, middle)
+        known = [end for end in (top, bottom) if np.isfinite(end)]
+        middle = np.where(box.group == g, np.mean(known) if known else float(np.median(d[box.group == g])), middle)
     wrong = np.maximum(np.where(up, d - middle, -np.inf), np.where(down, middle - d, -np.inf))
     return _largest(wrong, np.flatnonzero((wrong > 0.0) & ~kept), min(max(BLOCK, int(GROW * kept.sum())), most))
 

@@ -8,7 +8,8 @@ A. Cotter, S. Shalev-Shwartz, N. Srebro, "The Kernelized Stochastic Batch Percep
 2. draw j from p*;
 3. ``w ← w + η_t y_j φ(x_j)`` with ``η_t = 1/√t``, then back into the ball ``‖w‖ ≤ 1``.
 
-The model is the average of all w (on a penalised problem, of the last window). An index costs n kernel evaluations, and a round O(n) besides. Deviations:
+The model is the average of all w (on a penalised problem, of the last window). An index costs n kernel evaluations, and
+a round O(n) besides. Deviations:
 
 - Blocks: k indices are drawn from one p*, so that their rows come from one matrix product; t counts indices. Where the
   bias is free, half of them are drawn from each class.
@@ -87,6 +88,8 @@ class BatchPerceptron:
         """At zero."""
         if isinstance(problem, KernelProblem) and not problem.is_classification:
             raise ValueError("BatchPerceptron trains classifiers with the hinge loss: choose another solver")
+        if isinstance(problem, KernelProblem) and np.ptp(problem.c) > 0.0:
+            raise ValueError("BatchPerceptron takes rows of equal weight: choose another solver, or no weights")
         n = problem.gram.n
         slack = problem.slack if isinstance(problem, SlackProblem) else FIRST_SLACK
         v, r, rest, r_sum, zero, p, before = (np.zeros(n) for _ in range(7))

@@ -86,11 +86,13 @@ class SMO:
                 chosen, moves = np.array([i]), np.array([move])
             gram.update(s.f, gram.fetch(row[chosen]), moves)
             d = t - s.f[row]
-        s.gap = problem.box.gap(s.f[row], a)
+        s.gap = problem.box.gap(s.f[row], a, problem.floor)
         coef = problem.coefficients(a)
         s.model = Model(coef, problem.as_bias(problem.box.best_offsets(s.f[row])))
         if s.gap <= self.gap:
             found = problem.evaluate(a)
+            if found.gap > self.gap >= found.exact_gap(problem.box) and gram.in_double_precision():
+                found = problem.evaluate(a)
             s.f, s.gap = found.seen.z.copy(), found.gap
         asked, computed = gram.asked - asked, gram.computed - computed
         s.work = s.work.plus(Work(asked / gram.n**2, 0, asked, computed))
