@@ -146,6 +146,8 @@ class Box(NamedTuple):
 
 def _relative(gap: float, dual: float, floor: float) -> float:
     """A gap as a fraction of the dual objective."""
+    if gap == 0.0:
+        return 0.0
     return abs(gap) / max(abs(dual), floor) if dual or abs(gap) <= floor else np.inf
 
 

@@ -215,11 +215,12 @@ class Callable:
 
     def __repr__(self) -> str:
         """Without an address, so that a checkpoint knows the kernel again in another process."""
-        return f"Callable({getattr(self.function, '__module__', '')}.{self._name})"
+        name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        return f"Callable({getattr(self.function, '__module__', '')}.{name})"
 
     @property
     def _name(self) -> str:
-        return str(getattr(self.function, "__qualname__", type(self.function).__qualname__))
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     def diagonal(self, X: Any) -> Any:
         out = np.empty(X.shape[0])

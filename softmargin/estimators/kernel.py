@@ -101,7 +101,9 @@ class KernelSVM(SVM):
         """The weights of the features, for the linear kernel."""
         if not (isinstance(self.kernel, str) and self.kernel == "linear"):
             raise AttributeError("coef_ is only available when using a linear kernel")
-        return self._linear_weights()
+        coef = self._linear_weights()
+        (coef.data if sp.issparse(coef) else coef).flags.writeable = False  # it is computed anew each time
+        return coef
 
     def _linear_weights(self) -> Any:
         coef = self.dual_coef_ @ self.support_vectors_

@@ -16,8 +16,8 @@ a round O(n) besides. Deviations:
 - Kernels need not have K(x, x) ≤ 1: steps are divided by the largest ``‖φ(x)‖``, which is the same as dividing K.
 - A dual point, which the paper does not have: the mean of p* over a window of the run that doubles. It bounds the best
   margin by ``‖Σ pᵢ yᵢ φ(xᵢ)‖ + n ν maxᵢ pᵢ``, and answers the paper's open question of when to stop.
-- On a penalised problem ν is not known. It begins at `FIRST_SLACK` and follows the model: at the end of each window it
-  becomes ``mean loss / ‖w‖`` of the model at the best scale for C, which at the optimum is the paper's ν.
+- On a penalised problem ν is not known. It begins at `FIRST_SLACK` and follows the model at the end of each window
+  (`_followed`), to ``mean loss / ‖w‖`` of the penalised optimum, which is how the paper sets it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from softmargin.water import fill
 
 WINDOW = 256  # indices in the first window
 FIRST_SLACK = 0.1  # ν before anything is known
+NEAR, FOLLOW = 1.0, 0.7  # log C is near when off by less; then log ν goes so far of the way
 TINY = 1e-6  # the scale below which the numbers behind it are made small again
 
 
@@ -152,13 +153,22 @@ class BatchPerceptron:
             s.sums, s.scale = s.sums / s.scale, 1.0
 
     def _followed(self, problem: KernelProblem, s: State) -> float:
-        """The ν of the mean model of this window at its best scale for C."""
-        z, length = problem.y * s.r_sum / (s.t - s.since), np.sqrt(max(float(self._average(s) @ s.r_sum), 0.0))
-        length /= np.sqrt(s.t - s.since)
-        scale, beta, _ = problem.box.best_model(length**2, z)
-        loss = np.maximum(problem.box.shortfall(scale * z, beta), 0.0)
-        mean = float(problem.c @ loss / problem.c.sum())
-        return mean / max(float(scale * length), 1e-300)
+        """The ν to go on with: that of the mean model of this window at its best scale for C; once near, the one at which
+        the optimum has C.
+
+        The optimum for ν is the penalised one for ``C = max p / (γ ‖Σ p y φ(x)‖)``, and ``γ = ‖Σ p y φ(x)‖ + n ν max p``.
+        """
+        n, steps = problem.gram.n, s.t - s.since
+        r, length = s.r_sum / steps, np.sqrt(max(float(self._average(s) @ s.r_sum) / steps, 1e-300))
+        scale, beta, _ = problem.box.best_model(length**2, problem.y * r)
+        loss = np.maximum(problem.box.shortfall(scale * problem.y * r, beta), 0.0)
+        level = fill(r / length, problem.y, n * s.slack, problem.bias == "free").level
+        most = float(s.p_before.max() / s.p_before.sum())
+        rest = level * (level - n * s.slack * most)
+        off = np.log(most / (rest * problem.c[0])) if rest > 0.0 else np.inf
+        if abs(off) > NEAR:
+            return float(loss.mean() / (scale * length)) if scale > 0.0 else 0.5 * s.slack
+        return s.slack * float(np.exp(FOLLOW * off))
 
     @staticmethod
     def _average(s: State) -> Any:
