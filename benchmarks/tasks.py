@@ -47,9 +47,9 @@ KERNEL = {  # data set, γ, C
     "Adult, C=100": ("a9a", 0.005, 100.0),
     "MNIST 8, C=1": ("mnist", 0.02, 1.0),
     "MNIST 8, C=1000": ("mnist", 0.02, 1000.0),
-    "Covertype 100 000": ("covtype", 1e-4, 1e4),
     "w8a": ("w8a", 0.05, 1.0),
     "letter": ("letter", 1 / 16, 10.0),
+    "Covertype 100 000": ("covtype", 1e-4, 1e4),
 }
 
 

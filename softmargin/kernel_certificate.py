@@ -27,7 +27,8 @@ def _(problem: KernelProblem, iterate: Iterate) -> Certified:
     model = Model(found.scale * found.seen.coef, problem.as_bias(found.beta))
     if not np.isfinite(primal):
         raise ValueError("the objective is not a finite number: the kernel's values or C are too large; scale them")
-    if iterate.model.w.any() and not np.array_equal(iterate.model.w, found.seen.coef):
+    known = (found.seen.coef, found.scale * found.seen.coef)
+    if iterate.model.w.any() and not any(np.array_equal(iterate.model.w, w) for w in known):
         primal, model = min((primal, model), _other(problem, iterate.model.w), key=lambda known: known[0])
     floor = problem.floor
     if not box.totals.any():  # then zero is feasible, and no model needs to be worse

@@ -187,7 +187,7 @@ SIGMAS = 3.0  # a score is taken to be wrong by so many standard deviations, alw
 HOPELESS = 1e4  # a gap so many times too large is not closed by a better scale
 FINEST, NEARER, SCALES = 1e-6, 8.0, 8  # the search for the best scale: its first step, how steps grow, how many
 NOTHING, ROUNDING = 1e-4, 1e-12  # of the largest objective there could be: what counts as zero
-BALANCED = 1e-11  # how far a sum may be from its total, in units of Σ|a|: rounding
+BALANCED = 1e-9  # how far a sum may be from its total, in units of Σ|a|: rounding
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,8 @@ ROUNDS = 32  # blocks in one step of the solver
 SAMPLE, SMALLEST = 8, 2000  # the start solves for one row in so many, if so many remain
 SAMPLE_GAP = 1e-2  # to this gap
 MARGIN, SURE = 0.5, 0.1  # rows so near to their target are active: after a sample, after a solution; in typical targets
-DOUBTFUL = 0.8  # rows so near after a sample are looked at before all others
+CROWD = 4  # but no more than so many for each that is on the wrong side
+DOUBTFUL = 1.0  # rows so near after a sample are looked at before all others
 ALL = 0.7  # when more than this share would be active, all are
 LEFT, STRICTER = 0.4, 0.5  # the share of the goal to which the active rows are solved first; after every check
 LOOK = 8  # blocks between two looks at all active rows
@@ -206,7 +207,10 @@ class ActiveSet:
             s.a[variables] = _filled(box, s.a[variables], z[place])
             z = gram.scores_of(problem.coefficients(s.a), rows)
         short = _shortfall(box, z[place])
-        s.active = np.unique(box.row[(short > -MARGIN) | (s.a[variables] != 0.0)])
+        most, margin = CROWD * int((short > 0.0).sum()), MARGIN
+        if 0 < most < len(short):
+            margin = min(margin, -float(np.partition(short, -most)[-most]))
+        s.active = np.unique(box.row[(short > -margin) | (s.a[variables] != 0.0)])
         s.doubtful = np.setdiff1d(box.row[short > -DOUBTFUL], s.active)
         if gram.sparse or gram.complete or len(s.active) > ALL * len(rows):
             s.active, s.doubtful = rows, np.arange(0)

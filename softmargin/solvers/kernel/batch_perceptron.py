@@ -78,6 +78,7 @@ class BatchPerceptron:
 
     supports: ClassVar[Support] = Support(
         losses=(Hinge,),
+        biases=("none", "free"),
         problems=("slack", "kernel"),
         step="a kernel row for each index drawn, about n/8 of them",
         source="Cotter, Shalev-Shwartz & Srebro, ICML 2012",
