@@ -97,6 +97,8 @@ def test_weights_are_repetitions(kind, sparse):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_the_scores_of_scikit_learn(kind, kernel, sparse):
     X, y = target(kind)
+    if kind is OneClassSVM and kernel == "linear":
+        X = X + 5.0  # around the origin the optimum is zero, and scores mean nothing
     X = sp.csr_array(X) if sparse else X
     shared = options(kind, kernel=kernel, **KERNELS[kernel])
     with deadline(10):

@@ -27,7 +27,7 @@ from softmargin.gram import Gram
 from softmargin.kernel_problem import Box, KernelProblem
 from softmargin.losses import Hinge
 from softmargin.problem import Iterate, Model, Work
-from softmargin.solvers.kernel.pairs import solve_block
+from softmargin.solvers.kernel.pairs import lowest, partner, rising, solve_block
 from softmargin.solvers.support import Support
 
 BLOCK, LISTS = 512, 2048  # variables; where kernel rows are lists, or few
@@ -43,6 +43,7 @@ CROWD = 4  # but no more than so many for each that is on the wrong side
 DOUBTFUL = 1.0  # rows so near after a sample are looked at before all others
 ALL = 0.7  # when more than this share would be active, all are
 LEFT, STRICTER = 0.4, 0.5  # the share of the goal to which the active rows are solved first; after every check
+TIGHT = 8  # a memory of fewer kernel rows is used for one pair at a time
 LOOK = 8  # blocks between two looks at all active rows
 NEAR_SOLVED = 1.0  # the gap is not computed while a violation is larger, in typical targets
 
@@ -146,7 +147,9 @@ class ActiveSet:
                 break
             kept = gram.slot[box.row] >= 0
             if _violation(box, d, up & kept, down & kept) <= WORTH * worst:
-                gram.fetch(box.row[_newcomers(box, d, up, down, kept, a, gram.capacity)])
+                few = gram.capacity < TIGHT
+                new = _pair(gram, box, d, a, place) if few else _newcomers(box, d, up, down, kept, a, gram.capacity)
+                gram.fetch(box.row[new[new >= 0]])
                 kept = gram.slot[box.row] >= 0
             if not self._blocks(gram, s, box, a, place, np.flatnonzero(kept), variables, WORTH * worst):
                 break  # nothing to gain that rounding would not hide
@@ -302,6 +305,18 @@ def _newcomers(box: Box, d: Any, up: Any, down: Any, kept: Any, a: Any, capacity
         middle = np.where(box.group == g, np.mean(known) if known else float(np.median(d[box.group == g])), middle)
     wrong = np.maximum(np.where(up, d - middle, -np.inf), np.where(down, middle - d, -np.inf))
     return _largest(wrong, np.flatnonzero((wrong > 0.0) & ~kept), min(max(BLOCK, int(GROW * kept.sum())), most))
+
+
+def _pair(gram: Gram, box: Box, d: Any, a: Any, place: Any) -> Any:
+    """The pair that gains most (`pairs`), for a memory of a few rows; without groups, the two that gain most alone."""
+    if not len(box.totals):
+        free = ((d > 0.0) & (a < box.hi)) | ((d < 0.0) & (a > box.lo))
+        return _largest(np.where(free, np.abs(d), -np.inf), np.arange(len(d)), 2)
+    tops = [rising(d, a, box.hi, box.group, g) for g in range(len(box.totals))]
+    spans = [top - lowest(d, a, box.lo, box.group, g) for g, (_, top) in enumerate(tops)]
+    i = tops[int(np.argmax(spans))][0]
+    row = gram.store.row(gram.fetch(box.row[i : i + 1])[0])
+    return np.array([i, partner(i, row[place], gram.diagonal[box.row], d, a, box.lo, box.group)])
 
 
 def _largest(key: Any, some: Any, count: int) -> Any:

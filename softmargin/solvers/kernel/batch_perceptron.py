@@ -154,10 +154,9 @@ class BatchPerceptron:
             s.sums, s.scale = s.sums / s.scale, 1.0
 
     def _followed(self, problem: KernelProblem, s: State) -> float:
-        """The ν to go on with: that of the mean model of this window at its best scale for C; once near, the one at which
-        the optimum has C.
+        """The ν to go on with: that of the mean model of this window at its best scale for C; once near, that of C.
 
-        The optimum for ν is the penalised one for ``C = max p / (γ ‖Σ p y φ(x)‖)``, and ``γ = ‖Σ p y φ(x)‖ + n ν max p``.
+        The optimum for ν is the penalised one for ``C = max p / (γ ‖Σ p y φ(x)‖)``; ``γ = ‖Σ p y φ(x)‖ + n ν max p``.
         """
         n, steps = problem.gram.n, s.t - s.since
         r, length = s.r_sum / steps, np.sqrt(max(float(self._average(s) @ s.r_sum) / steps, 1e-300))
