@@ -48,7 +48,7 @@ DEVIATIONS = {
     "test_svc_nonfinite_params": "features that are too large are refused in other words",
     "test_custom_kernel_not_array_input": "rows must be numbers, for callable kernels as well",
     "test_svm_with_infinite_C": "C must be finite",
-    "test_svc_ovr_tie_breaking[1]": "of NuSVC: so far from all rows scores are the intercepts alone, and ours make no ties",
+    "test_svc_ovr_tie_breaking[1]": "of NuSVC: far from all rows scores are intercepts alone, and ours make no ties",
 }
 
 

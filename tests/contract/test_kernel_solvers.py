@@ -239,7 +239,7 @@ def test_small_gaps_of_the_other_machines(solver, machine, gap):
 
 @EXACTLY
 @pytest.mark.parametrize(("machine", "bias"), [m for m in MACHINES if m[1] == "free"])
-@pytest.mark.parametrize("rows", [3, 5])
+@pytest.mark.parametrize("rows", [2, 5])
 def test_room_for_a_few_kernel_rows_only(solver, machine, bias, rows):
     """Slower, and no worse."""
     budget = (rows + 0.5) * 60 * 4 / 2**20

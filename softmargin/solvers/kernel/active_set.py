@@ -166,7 +166,7 @@ class ActiveSet:
         """Some blocks of the working set, fewer if its violation falls to `goal`; returns whether anything moved."""
         inside, diagonal = box.only(working), gram.diagonal[box.row[working]]
         whole = gram.complete and len(a) <= LISTS
-        size = min(LISTS if gram.sparse or gram.n <= LISTS else BLOCK, gram.capacity)
+        size = max(min(LISTS if gram.sparse or gram.n <= LISTS else BLOCK, gram.capacity), 4 * len(box.totals))
         block = np.searchsorted(variables[working], s.block[np.isin(s.block, variables[working])])
         moved_at_all = False
         for _ in range(1 if whole else LOOK):
