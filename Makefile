@@ -45,8 +45,8 @@ $(BIN)/python:
 
 .venv/test: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[liblinear]' || \
-	  echo "LIBLINEAR could not be built (it needs a C++ compiler): the tests that compare with it are skipped"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[liblinear,libsvm]' || \
+	  echo "LIBLINEAR and LIBSVM could not be built (they need a C++ compiler): tests that compare with them are skipped"
 	touch $@ .venv/demo
 
 .venv/bench: pyproject.toml | $(BIN)/python

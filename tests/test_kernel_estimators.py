@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from softmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from softmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SlackSVC
 
 X2, y2 = load_breast_cancer(return_X_y=True)
 X2, y2 = scale(X2)[:120, :8], y2[:120]
@@ -428,3 +428,50 @@ def test_nothing_is_said_where_all_is_well():
         for kind in KINDS:
             X, y = target(kind)
             assert kind(**options(kind)).fit(X, y).converged_
+
+
+# ---- by slack ----
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_slack_reaches_its_gap_and_brackets_the_margin(fit_intercept):
+    """The best margin is that of the penalised optimum whose slack this is: it lies in the certified interval."""
+    X, y = X2, y2
+    C, gamma = 1.0, 0.1
+    u = SVC(C=C, gamma=gamma, fit_intercept=fit_intercept, tol=1e-7).fit(X, y)
+    K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    coef = np.zeros(len(y))
+    coef[u.support_] = u.dual_coef_[0]
+    length = np.sqrt(coef @ K @ coef)
+    slack = np.maximum(0.0, 1.0 - np.where(y == u.classes_[1], 1, -1) * u.decision_function(X)).mean() / length
+    clf = SlackSVC(slack=slack, gamma=gamma, fit_intercept=fit_intercept, tol=0.02, max_iter=500, random_state=0)
+    clf.fit(X, y)
+    assert clf.converged_
+    assert clf.certificate_.relative_gap <= 0.02
+    assert -clf.certificate_.primal <= (1.0 / length) * (1 + 1e-6)
+    assert -clf.certificate_.dual >= (1.0 / length) * (1 - 1e-6)
+    assert (clf.predict(X) == u.predict(X)).mean() > 0.97
+
+
+def test_slack_with_a_holdout():
+    """It ends when the held-out error stops falling, without a warning, and keeps the errors of every pair."""
+    X, y = X3, y3
+    clf = SlackSVC(slack=0.01, early_stopping=True, n_iter_no_change=1, tol=1e-9, random_state=0).fit(X, y)
+    assert clf.status_ == "callback"
+    assert len(clf.validation_errors_) == 3
+    assert all(2 <= len(errors) < 200 for errors in clf.validation_errors_)
+    assert clf.score(X, y) > 0.75  # as good as SVC: the classes overlap
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"slack": -1.0}, "slack=-1.0"),
+        ({"block": 0}, "block=0 is not a whole number"),
+        ({"early_stopping": True, "validation_fraction": 2.0}, "validation_fraction=2.0"),
+        ({"early_stopping": True, "kernel": "precomputed"}, "rows to hold out"),
+    ],
+)
+def test_slack_refuses(options, message):
+    with pytest.raises(ValueError, match=message):
+        SlackSVC(**options).fit(X2, y2)
