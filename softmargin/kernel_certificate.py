@@ -31,7 +31,7 @@ def _(problem: KernelProblem, iterate: Iterate) -> Certified:
     if iterate.model.w.any() and not any(np.array_equal(iterate.model.w, w) for w in known):
         primal, model = min((primal, model), _other(problem, iterate.model.w), key=lambda known: known[0])
     floor = problem.floor
-    if not box.totals.any():  # then zero is feasible, and no model needs to be worse
+    if gram.definite and not box.totals.any():  # then zero is feasible, and no model needs to be worse
         beta = box.best_offsets(np.zeros(problem.n))
         at_zero = box.primal(0.0, np.zeros(problem.n), beta)
         if primal > at_zero:
