@@ -162,7 +162,7 @@ def forest() -> dict[str, Any]:
     """Forest whole, with the parameters of the SBP paper: time, memory and error at falling gaps."""
     X, y, X_test, y_test = tasks.forest()
     rows = []
-    for tol in (0.1, 1e-2):
+    for tol in (0.1,):
         began = time.perf_counter()
         model = SVC(C=1e4, gamma=1e-4, tol=tol, cache_size=CACHE, random_state=0).fit(X, y)
         seconds = time.perf_counter() - began

@@ -32,7 +32,7 @@ from softmargin.solvers.support import Support
 
 BLOCK, LISTS = 512, 2048  # variables; where kernel rows are lists, or few
 WORTH = 0.2  # the working set is left alone when its violation is less than this share of the worst
-INNER = 0.1  # a block is solved until its violation falls to this share
+INNER, DEEP = 0.1, 1e-3  # a block is solved until its violation falls to this share; where it is the whole problem
 STEPS = 20  # steps in a block, at most, for each of its variables
 GROW = 0.35  # the working set grows by this share of itself, at least by a block
 ROUNDS = 32  # blocks in one step of the solver
@@ -186,7 +186,7 @@ class ActiveSet:
                 part.group,
                 len(box.totals),
                 after,
-                INNER * own,
+                (DEEP if whole else INNER) * own,
                 STEPS * size,
             )
             moved = after != mine[block]
