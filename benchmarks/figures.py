@@ -123,7 +123,9 @@ def headline_table() -> str:
 
 
 def times(run: dict[str, Any], ours: float) -> str:
-    """A rival's time over ours, or that it was stopped."""
+    """A rival's time over ours, or that it was stopped, or that it was not run."""
+    if "not run" in run:
+        return "not run"
     return f"> {run['limit'] / ours:.0f}" if run["seconds"] is None else f"{run['seconds'] / ours:.1f}"
 
 
@@ -146,7 +148,7 @@ def kernel_table() -> str:
     for key, label in (("matched", "matched"), ("ours", "ours to a gap of 1e-3")):
         means = []
         for rival in rivals:
-            runs = [(row["rivals"][rival], row[key]) for row in rows]
+            runs = [(row["rivals"][rival], row[key]) for row in rows if "not run" not in row["rivals"][rival]]
             value = mean((run["limit"] if run["seconds"] is None else run["seconds"]) / ours for run, ours in runs)
             means.append(f"{'> ' * any(run['seconds'] is None for run, _ in runs)}{value:.1f}")
         lines.append("| " + " | ".join([f"*geometric mean, {label}*", "", "", "", "", *means, ""]) + " |")
@@ -162,7 +164,7 @@ def kernel_headline() -> str:
         "| --- | --- | --- |",
     ]
     for rival in rows[0]["rivals"]:
-        runs = [row for row in rows if rival in row["rivals"]]
+        runs = [row for row in rows if "not run" not in row["rivals"][rival]]
         some = "> " * any(row["rivals"][rival]["seconds"] is None for row in runs)
         cells = []
         for key in ("ours", "matched"):

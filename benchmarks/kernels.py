@@ -205,11 +205,11 @@ class _ErrorWatcher:
 
 
 def sbp() -> list[dict[str, Any]]:
-    """The paper's runtimes with a bias: when the Stochastic Batch Perceptron reaches its errors."""
+    """The paper's runtime on Adult, with a bias: when the Stochastic Batch Perceptron reaches 15.0 % errors."""
     out = []
-    for name, slack, goal in (("Adult, C=100", 5.79e-4, 0.150), ("MNIST 8, C=1000", 6.42e-11, 0.0046)):
+    for name, slack, goal in (("Adult, C=100", 5.79e-4, 0.150),):
         task = tasks.kernel(name)
-        for block in (16, 64, 256):
+        for block in (64, 256):
             model = SlackSVC(slack=slack, gamma=task.gamma, block=block, tol=1e-6, max_iter=8, random_state=0)
             watcher = _ErrorWatcher(task.X_test, task.y_test, goal)
 
@@ -238,7 +238,7 @@ def blocks() -> list[dict[str, Any]]:
     out = []
     for k in (1, 4, 16, 64, 256):
         problem = SlackProblem.of(task.X[:8000], task.y[:8000], slack=0.011, gamma=task.gamma, cache_size=CACHE)
-        history = solve(problem, BatchPerceptron(block=k), Stop(gap=0.02, passes=300)).history
+        history = solve(problem, BatchPerceptron(block=k), Stop(gap=0.02, passes=64)).history
         for gap in (0.1, 0.05, 0.02):
             at = next((r for r in history if r.certificate.relative_gap <= gap), None)
             found = (None, None, None)

@@ -11,7 +11,8 @@ A. Cotter, S. Shalev-Shwartz, N. Srebro, "The Kernelized Stochastic Batch Percep
 The model is the average of all w (on a penalised problem, of the last window). An index costs n kernel evaluations, and
 a round O(n) besides. Deviations:
 
-- Blocks: k indices are drawn from one p*, so that their rows come from one matrix product; t counts indices. Where the
+- Blocks: k indices are drawn from one p*, so that their rows come from one matrix product, but no
+  more than are under water; t counts indices. Where the
   bias is free, half of them are drawn from each class.
 - Kernels need not have K(x, x) ≤ 1: steps are divided by the largest ``‖φ(x)‖``, which is the same as dividing K.
 - A dual point, which the paper does not have: the mean of p* over a window of the run that doubles. It bounds the best
@@ -108,8 +109,10 @@ class BatchPerceptron:
         indices = 0
         while indices < n / 8:
             level = fill(s.scale * s.r, y, n * s.slack, free)
-            s.p[level.under] += block / np.count_nonzero(level.under)
-            chosen = self._drawn(s.rng, level.under, y, block, free)
+            under = np.count_nonzero(level.under)
+            draws = min(block, under)  # of the worst few, many draws would be one step too long
+            s.p[level.under] += draws / under
+            chosen = self._drawn(s.rng, level.under, y, draws, free)
             eta = 1.0 / (radius * s.scale * np.sqrt(s.t + 1.0 + np.arange(len(chosen))))
             s.t, indices, s.rounds = s.t + len(chosen), indices + len(chosen), s.rounds + 1
             different, back = np.unique(chosen, return_inverse=True)
