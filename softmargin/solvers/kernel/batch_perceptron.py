@@ -109,7 +109,7 @@ class BatchPerceptron:
         indices = 0
         while indices < n / 8:
             level = fill(s.scale * s.r, y, n * s.slack, free)
-            under = np.count_nonzero(level.under)
+            under = int(np.count_nonzero(level.under))
             draws = min(block, under)  # of the worst few, many draws would be one step too long
             s.p[level.under] += draws / under
             chosen = self._drawn(s.rng, level.under, y, draws, free)
