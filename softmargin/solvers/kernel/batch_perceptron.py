@@ -59,7 +59,6 @@ class State:
     p_before: Any  # and the last one
     slack: float  # ν
     t: int
-    rounds: int
     window_ends: int
     rng: np.random.Generator
     work: Work
@@ -97,7 +96,7 @@ class BatchPerceptron:
         slack = problem.slack if isinstance(problem, SlackProblem) else FIRST_SLACK
         v, r, rest, r_sum, zero, p, before = (np.zeros(n) for _ in range(7))
         rng = np.random.default_rng(self.seed)
-        return State(v, 1.0, r, 0.0, 0.0, rest, 0.0, r_sum, 0, zero, 0.0, p, before, slack, 0, 0, WINDOW, rng, Work())
+        return State(v, 1.0, r, 0.0, 0.0, rest, 0.0, r_sum, 0, zero, 0.0, p, before, slack, 0, WINDOW, rng, Work())
 
     def step(self, problem: SlackProblem | KernelProblem, s: State) -> State:
         """Rounds for an eighth of a pass."""
@@ -114,7 +113,7 @@ class BatchPerceptron:
             s.p[level.under] += draws / under
             chosen = self._drawn(s.rng, level.under, y, draws, free)
             eta = 1.0 / (radius * s.scale * np.sqrt(s.t + 1.0 + np.arange(len(chosen))))
-            s.t, indices, s.rounds = s.t + len(chosen), indices + len(chosen), s.rounds + 1
+            s.t, indices = s.t + len(chosen), indices + len(chosen)
             different, back = np.unique(chosen, return_inverse=True)
             moves = np.bincount(back, weights=eta)
             self._move(problem, s, different, moves)
